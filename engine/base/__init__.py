@@ -1,0 +1,1 @@
+"""Errors, precision and array types: what every other engine package stands on."""

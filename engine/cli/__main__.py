@@ -1,0 +1,8 @@
+"""`python -m engine.cli` is the `core` command."""
+
+import sys
+
+from engine.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

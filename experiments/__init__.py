@@ -1,0 +1,1 @@
+"""Hydra applications, one question each. Imported late, by the command that needs them."""

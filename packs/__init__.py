@@ -1,0 +1,1 @@
+"""Pack data and the loaders that turn their bytes into frozen dataclasses. Standard library only."""
