@@ -16,7 +16,12 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 hypothesis.settings.register_profile(
-    "ci", deadline=None, derandomize=True, print_blob=True, max_examples=60, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "ci",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    max_examples=60,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -15,7 +15,7 @@ def enable_x64() -> None:
 
 def require_x64() -> None:
     """Raise `PrecisionError` unless JAX runs with 64-bit types."""
-    if not jax.config.jax_enable_x64:
+    if jax.dtypes.canonicalize_dtype(np.float64) != np.dtype(np.float64):
         raise PrecisionError(
             "64-bit types are off: call engine.base.precision.enable_x64() at the entry point, before any array is made"
         )
