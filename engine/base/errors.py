@@ -9,6 +9,10 @@ class ConfigError(CoreError, ValueError):
     """A command, configuration or argument is wrong in a way its author can mend."""
 
 
+class UsageError(ConfigError):
+    """The command line itself is malformed: exit code 2."""
+
+
 class PrecisionError(CoreError, TypeError):
     """x64 is off, or an array has a dtype that the engine refuses to cast."""
 

@@ -1,18 +1,19 @@
-"""Parse the command line, run one command, and turn typed errors into one line on stderr and an exit code.
+"""Parse the command line, check the installation, run one command, answer with an exit code.
 
 Exit codes: 0 success, 1 a refusal or failed check, 2 a usage error, 130 interrupted. Each command lives in its own
 module with `register(subparsers)`; its heavy imports happen inside its handler, so that `core --help` stays light.
+Unless a parser says `set_defaults(diagnoses=True)`, its command does not start without an operative safety pack.
 """
 
 import argparse
 import importlib
-import sys
 from collections.abc import Sequence
 
 from engine import __version__
-from packs.errors import CoreError
+from engine.base.command import one_line as one_line
+from engine.base.command import run_command
 
-COMMAND_MODULES: tuple[str, ...] = ()
+COMMAND_MODULES: tuple[str, ...] = ("sweep", "verify", "report")
 """Modules under `engine.cli` that register commands, in the order of `core --help`."""
 
 
@@ -28,22 +29,22 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def one_line(text: object) -> str:
-    """Return `text` on one line with control and format characters escaped, fit for a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `core` on `argv` (default: the process's arguments) and return the exit code."""
+    return run_command("core", lambda: _dispatch(argv))
+
+
+def _dispatch(argv: Sequence[str] | None) -> int:
     arguments = build_parser().parse_args(argv)
-    try:
-        return int(arguments.handler(arguments) or 0)
-    except CoreError as error:
-        print(f"core: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("core: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
+    if not getattr(arguments, "diagnoses", False):
+        _require_operative_installation()
+    return int(arguments.handler(arguments) or 0)
+
+
+def _require_operative_installation() -> None:
+    from packs.safety.loader import load_safety_pack
+
+    from engine.base.origin import verify_one_root
+
+    verify_one_root()
+    load_safety_pack()
