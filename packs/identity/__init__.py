@@ -1,0 +1,1 @@
+"""Identity packs: value axes, weights, thresholds and surface preferences. See `packs.identity.loader`."""
