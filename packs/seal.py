@@ -48,7 +48,7 @@ _REPORT_FIELDS = frozenset(
 
 @dataclass(frozen=True)
 class Gate:
-    """One measured gate: it passes when `measurement` reaches `threshold`."""
+    """One measured gate: it passes when `measurement`, a share of what was tried, reaches `threshold`."""
 
     name: str
     measurement: float
@@ -56,8 +56,8 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """Whether the measurement is a number that reaches the threshold."""
-        return math.isfinite(self.measurement) and self.measurement >= self.threshold
+        """Whether the measurement is a share (not NaN, not above 1) that reaches the threshold."""
+        return self.threshold <= self.measurement <= 1.0
 
 
 def sha256_hex(data: bytes) -> str:

@@ -34,7 +34,7 @@ REQUIRED_BOUNDARIES: frozenset[str] = frozenset(
 MAX_PACK_BYTES = 64 * 1024
 UNRATIFIED_VARIABLE = "CORE_ALLOW_UNRATIFIED_SAFETY"
 _FORBIDDEN_PREFIX = "CORE_SAFETY_PACK"
-_FOLDER = Path(os.path.abspath(__file__)).parent
+INSTALLED_FOLDER = Path(os.path.abspath(__file__)).parent
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def load_safety_pack() -> SafetyPack:
         one of `REQUIRED_BOUNDARIES`.
     """
     refuse_variables(os.environ)
-    unratified = _allows_unratified(os.environ.get(UNRATIFIED_VARIABLE), _FOLDER.parent.parent)
-    pack = load_folder(_FOLDER, pin=(pinned.PACK_ID, pinned.PACK_SHA256), unratified=unratified)
+    unratified = _allows_unratified(os.environ.get(UNRATIFIED_VARIABLE), INSTALLED_FOLDER.parent.parent)
+    pack = load_folder(INSTALLED_FOLDER, pin=(pinned.PACK_ID, pinned.PACK_SHA256), unratified=unratified)
     if unratified:
         _warn(f"{UNRATIFIED_VARIABLE}=1: seal and pin of the safety pack are NOT checked; every record is stamped so")
     return pack
