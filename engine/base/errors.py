@@ -37,8 +37,24 @@ class RecordError(CoreError, RuntimeError):
     """A record or run cannot be read, or does not say what its hashes say."""
 
 
+class PatternFileError(CoreError, ValueError):
+    """A pattern file cannot be read, or is neither a JSON list nor JSONL of rows with a text."""
+
+
+class StagingError(CoreError, ValueError):
+    """A staged amendment is incomplete, altered, or was made for a text that is no longer in force."""
+
+
 class CheckpointMismatchError(CoreError, ValueError):
     """A checkpoint is damaged or was written for something else than what would be restored into."""
+
+
+class CheckpointWriteError(CoreError, OSError):
+    """A checkpoint could not be written; what was reported as saved before is untouched."""
+
+
+class CheckpointLockedError(CoreError, BlockingIOError):
+    """Another writer holds the checkpoint folder."""
 
 
 class VersorClosureError(CoreError, ArithmeticError):
