@@ -40,3 +40,7 @@ lock:
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: faults
+faults: setup
+	$(BIN)/python -m scripts.faults

@@ -73,17 +73,16 @@ def contents(folder: Path) -> dict[str, Path]:
 
 def write_manifest(folder: Path) -> None:
     """Write `manifest.json` over every file now below `folder`."""
-    files = {
-        name: {"sha256": digest(path), "bytes": path.stat().st_size} for name, path in sorted(contents(folder).items())
-    }
-    (folder / MANIFEST).write_bytes(canonical({"files": files}))
+    (folder / MANIFEST).write_bytes(
+        canonical({"files": {name: digest(path) for name, path in contents(folder).items()}})
+    )
 
 
 def check_manifest(folder: Path) -> None:
     """Raise `CheckpointMismatchError` unless `folder` holds exactly the files of its manifest, byte for byte."""
     value = read_canonical(folder / MANIFEST)
     files = value.get("files") if isinstance(value, dict) else None
-    if not isinstance(files, dict) or not files:
+    if not isinstance(files, dict) or not files or len(value) != 1:
         raise CheckpointMismatchError(f"{folder / MANIFEST}: lists no files; it is damaged")
     found = contents(folder)
     found.pop(MANIFEST, None)
@@ -92,10 +91,11 @@ def check_manifest(folder: Path) -> None:
     if extra := sorted(set(found) - set(files)):
         raise CheckpointMismatchError(f"{folder}: {extra[0]} is in the folder and not in the manifest")
     for name, path in sorted(found.items()):
-        wanted = files[name].get("sha256") if isinstance(files[name], dict) else None
         actual = digest(path)
-        if actual != wanted:
-            raise CheckpointMismatchError(f"{path}: SHA-256 is {actual}, the manifest says {wanted}; it is damaged")
+        if actual != files[name]:
+            raise CheckpointMismatchError(
+                f"{path}: SHA-256 is {actual}, the manifest says {files[name]}; it is damaged"
+            )
 
 
 def sync_tree(folder: Path) -> None:

@@ -5,13 +5,14 @@ rename, fsync of the parent, and only then the return. Restore: manifest first, 
 and shardings, then Orbax, then the closure of every field state.
 """
 
+import contextlib
 import dataclasses
 import logging
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -49,9 +50,11 @@ class PendingSave:
 
     def __init__(self, future: "Future[Path]") -> None:
         self._future = future
+        self.waited = False
 
     def wait(self) -> Path:
         """Block until the checkpoint is durable and return its folder."""
+        self.waited = True
         return self._future.result()
 
 
@@ -139,7 +142,7 @@ class CheckpointStore:
 
     def _settle(self) -> None:
         pending, self._pending = self._pending, None
-        if pending is not None:
+        if pending is not None and not pending.waited:
             pending.wait()
 
     def _metadata(self, step: int, leaves: Leaves, notes: dict[str, Any]) -> dict[str, Any]:
@@ -232,10 +235,23 @@ def _to_host(array: Any) -> np.ndarray:
     return np.array(array)
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Orbax's own log, tracebacks included, off the terminal: what it raises is reported by us, in one line."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def _orbax_save(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
     checkpointer = _checkpointer()
     try:
-        checkpointer.save(folder, dict(arrays))
+        with _quiet():
+            checkpointer.save(folder, dict(arrays))
     except (ValueError, RuntimeError) as error:  # tensorstore's own kinds for a full or failing disk
         raise OSError(f"Orbax: {str(error).splitlines()[0][:200]}") from error
     finally:
@@ -245,7 +261,8 @@ def _orbax_save(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def _orbax_restore(folder: Path, targets: dict[str, jax.ShapeDtypeStruct]) -> Mapping[str, Any]:
     checkpointer = _checkpointer()
     try:
-        restored: Mapping[str, Any] = checkpointer.restore(folder, targets)
+        with _quiet():
+            restored: Mapping[str, Any] = checkpointer.restore(folder, targets)
     except (ValueError, RuntimeError, OSError, KeyError) as error:
         raise CheckpointMismatchError(f"{folder}: Orbax cannot read it: {str(error).splitlines()[0][:200]}") from error
     finally:
@@ -256,7 +273,6 @@ def _orbax_restore(folder: Path, targets: dict[str, jax.ShapeDtypeStruct]) -> Ma
 def _checkpointer() -> Any:
     import orbax.checkpoint as orbax  # heavy, and only needed here
 
-    logging.getLogger("absl").setLevel(logging.ERROR)
     return orbax.Checkpointer(orbax.StandardCheckpointHandler())
 
 

@@ -115,6 +115,14 @@ def test_a_failed_asynchronous_save_is_raised(store: CheckpointStore) -> None:
         fail_to_close()
 
 
+def test_a_failure_that_was_reported_is_not_raised_again_on_close(store: CheckpointStore) -> None:
+    with store:
+        store.save(0, {"x": jnp.ones(2)})
+        shutil.rmtree(store.folder)
+        with pytest.raises(CheckpointWriteError):
+            store.save(1, {"x": jnp.ones(2)})
+
+
 def test_a_restore_goes_to_another_mesh(store: CheckpointStore) -> None:
     def placed(count: int) -> NamedSharding:
         return NamedSharding(Mesh(np.array(jax.devices()[:count]), ("data",)), PartitionSpec("data"))

@@ -1,0 +1,221 @@
+"""Inject faults into real saves and restores and print what survived (`make faults`).
+
+Every row counts attempts and the outcomes that must be zero. Exit code 1 if any of those is not zero.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from engine.base.errors import (
+    CheckpointLockedError,
+    CheckpointMismatchError,
+    CheckpointWriteError,
+    PrecisionError,
+)
+from engine.base.precision import enable_x64
+from engine.checkpoint import CheckpointStore
+
+DIGESTS = {"safety_sha256": "0" * 64}
+TEMPLATE = {"value": np.zeros((8, 16))}
+LOOP = [sys.executable, "-m", "tests.checkpoint.saving_loop"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of fault: how often it was tried, and how often what must never happen happened."""
+
+    fault: str
+    tried: int
+    bad: int
+    meaning: str
+
+
+def _kill_once(folder: Path, delay: float) -> tuple[int, int]:
+    """Start a saving loop in `folder`, kill it `delay` seconds after its first save; return (lost, corrupt)."""
+    process = subprocess.Popen([*LOOP, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    time.sleep(delay)
+    process.kill()
+    steps = [int(line) for line in (first, *process.stdout.read().split("\n")) if line.strip().isdigit()]
+    process.wait()
+    store = CheckpointStore(folder, digests=DIGESTS)
+    try:
+        restored = store.restore(TEMPLATE)
+    except CheckpointMismatchError:
+        return int(bool(steps)), 1
+    intact = bool((restored.state["value"] == float(restored.step)).all())
+    return int(bool(steps) and restored.step < max(steps)), int(not intact)
+
+
+def kills(root: Path, times: int) -> Iterator[Row]:
+    """kill -9 at random moments of a saving loop; the next loop goes on in the same folder."""
+    random = np.random.default_rng(0)
+    delays = random.uniform(0.0, 0.25, times)
+    lanes = 2
+
+    def lane(number: int) -> list[tuple[int, int]]:
+        return [_kill_once(root / f"lane-{number}", float(delay)) for delay in delays[number::lanes]]
+
+    with ThreadPoolExecutor(lanes) as pool:
+        outcomes = [outcome for part in pool.map(lane, range(lanes)) for outcome in part]
+    yield Row("kill -9 while saving", times, sum(lost for lost, _ in outcomes), "acknowledged steps lost")
+    yield Row("kill -9 while saving", times, sum(bad for _, bad in outcomes), "damaged states restored or refused")
+
+
+def _refusals(store: CheckpointStore, state: Any, attempts: list[Callable[[], object]]) -> int:
+    """Apply each attempt, restore, and return how many restores went through without a refusal."""
+    silent = 0
+    for attempt in attempts:
+        attempt()
+        try:
+            store.restore(state)
+        except CheckpointMismatchError:
+            continue
+        silent += 1
+    return silent
+
+
+def damage(root: Path, flips: int) -> Iterator[Row]:
+    """Flip bits in, truncate and delete every file of a checkpoint."""
+    state = {"value": np.arange(128.0).reshape(8, 16), "key": jax.random.key(3), "empty": np.zeros((0, 16))}
+    with CheckpointStore(root, digests=DIGESTS) as store:
+        where = store.save(0, state)
+    random = np.random.default_rng(1)
+    names = sorted(path for path in where.rglob("*") if path.is_file())
+    flipped = cut = gone = 0
+    for path in names:
+        good = path.read_bytes()
+        positions = random.integers(0, len(good) * 8, flips)
+        flipped += _refusals(
+            store, state, [lambda p=path, g=good, b=int(b): p.write_bytes(_flip(g, b)) for b in positions]
+        )
+        lengths = random.integers(0, len(good), 5)
+        cut += _refusals(store, state, [lambda p=path, g=good, n=int(n): p.write_bytes(g[:n]) for n in lengths])
+        gone += _refusals(store, state, [path.unlink])
+        path.write_bytes(good)
+    store.restore(state)
+    yield Row("one bit flipped, each file", flips * len(names), flipped, "restored without a word")
+    yield Row("file truncated, each file", 5 * len(names), cut, "restored without a word")
+    yield Row("file deleted, each file", len(names), gone, "restored without a word")
+
+
+def _flip(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << (bit % 8)
+    return bytes(changed)
+
+
+def full_disk(root: Path) -> Iterator[Row]:
+    """Save until a small file system is full: the failed save is typed, what was saved before is intact."""
+    mounted = _mount_small(root)
+    if not mounted:
+        yield Row("disk full (needs the right to mount a tmpfs)", 0, 0, "not tried here")
+        return
+    bad = tried = 0
+    try:
+        with CheckpointStore(root, digests=DIGESTS, keep=None) as store:
+            saved = -1
+            for tried in range(1, 200):
+                try:
+                    store.save(tried, {"value": np.random.default_rng(tried).normal(size=(2048, 16))})
+                except CheckpointWriteError:
+                    break
+                saved = tried
+            else:
+                bad += 1
+            restored = store.restore({"value": np.zeros((2048, 16))})
+            expected = np.random.default_rng(saved).normal(size=(2048, 16))
+            bad += int(restored.step != saved or not np.array_equal(restored.state["value"], expected))
+            bad += len([path for path in root.iterdir() if path.name.startswith(".tmp-")])
+    finally:
+        subprocess.run(["umount", str(root)], check=True)
+    yield Row("disk full", tried, bad, "untyped, lost, damaged or left over")
+
+
+def _mount_small(root: Path) -> bool:
+    root.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(root)]
+    return (
+        shutil.which("mount") is not None and subprocess.run(command, check=False, capture_output=True).returncode == 0
+    )
+
+
+def refusals(root: Path) -> Iterator[Row]:
+    """Read-only folder, file size limit, two writers, other dtypes, x64 off, other packs."""
+    state = {"value": np.ones((8, 16))}
+    with CheckpointStore(root / "a", digests=DIGESTS) as store:
+        store.save(0, state)
+        second = CheckpointStore(root / "a", digests=DIGESTS)
+        yield Row("two writers", 1, _not_raised(CheckpointLockedError, lambda: second.save(1, state)), "wrote together")
+    targets: list[Any] = [np.ones((8, 16), kind) for kind in (np.float32, np.int32, np.int64, np.float16)]
+    wrong = sum(_not_raised(CheckpointMismatchError, lambda t=t: store.restore({"value": t})) for t in targets)
+    yield Row("another dtype", len(targets), wrong, "cast without a word")
+    with jax.enable_x64(False):
+        yield Row("x64 off", 1, _not_raised(PrecisionError, lambda: store.restore(state)), "read as float32")
+    other = CheckpointStore(root / "a", digests={"safety_sha256": "1" * 64})
+    yield Row("other packs", 1, _not_raised(CheckpointMismatchError, lambda: other.restore(state)), "restored")
+    blocked = root / "file"
+    blocked.write_text("a file where the folder should be")
+    store = CheckpointStore(blocked / "b", digests=DIGESTS)
+    yield Row("unwritable folder", 1, _not_raised(CheckpointWriteError, lambda: store.save(0, state)), "untyped")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        with CheckpointStore(root / "c", digests=DIGESTS) as store:
+            bad = _not_raised(CheckpointWriteError, lambda: store.save(0, state)) + len(store.steps())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    yield Row("file size limit", 1, bad, "untyped or half-written")
+
+
+def _not_raised(kind: type[BaseException], action: Callable[[], object]) -> int:
+    try:
+        action()
+    except kind:
+        return 0
+    return 1
+
+
+def main() -> int:
+    """Run every fault and print the table; return 1 if anything that must be zero is not."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--flips", type=int, default=25, help="bit flips per file")
+    arguments = parser.parse_args()
+    enable_x64()
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    rows: list[Row] = []
+    print(f"{'fault':45} {'tried':>6} {'bad':>4}  what must not happen")
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        parts = (
+            refusals(root / "refusals"),
+            damage(root / "damage", arguments.flips),
+            full_disk(root / "full"),
+            kills(root / "kills", arguments.kills),
+        )
+        (root / "refusals").mkdir()
+        for part in parts:
+            for row in part:
+                rows.append(row)
+                print(f"{row.fault:45} {row.tried:6d} {row.bad:4d}  {row.meaning}", flush=True)
+    return int(any(row.bad for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
