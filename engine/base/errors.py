@@ -29,6 +29,10 @@ class NoLogarithmError(CoreError, ArithmeticError):
     """A motor has no logarithm in the bivectors."""
 
 
+class OperatorRangeError(CoreError, ValueError):
+    """An operator whose own coefficients are too large to hold the closure tolerance in float64."""
+
+
 class DeviceError(CoreError, RuntimeError):
     """A device was asked for that this machine or this installation does not have."""
 
@@ -111,3 +115,11 @@ def _rebuild(kind: type[CoreError], args: tuple[Any, ...], state: dict[str, Any]
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+class TracedCheckError(CoreError, TypeError):
+    """A check that raises on the host was called while tracing, where it could only be dropped in silence."""
+
+
+class MissingClosureError(CoreError, TypeError):
+    """A checked function returned no `Closure`, so that there would be nothing to check."""

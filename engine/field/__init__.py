@@ -1,0 +1,12 @@
+"""The field: versor states, their propagation by sandwich products, and the closure that is measured at every step."""
+
+from engine.field.closure import TOLERANCE as TOLERANCE
+from engine.field.closure import Closure as Closure
+from engine.field.closure import assert_closed as assert_closed
+from engine.field.closure import checked as checked
+from engine.field.closure import checked_value_and_grad as checked_value_and_grad
+from engine.field.closure import measure_closure as measure_closure
+from engine.field.propagate import propagate as propagate
+from engine.field.propagate import propagate_parallel as propagate_parallel
+from engine.field.propagate import run as run
+from engine.field.state import FieldState as FieldState
