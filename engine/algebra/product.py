@@ -1,0 +1,274 @@
+"""Products, involutions and sandwiches of Cl(4,1).
+
+Every product is one formula, `c[k] = sum_j signs[j, k] a[j] b[j xor k]` over blades in mask order: the exclusive or by
+a constant is a reversal of some axes of a 2 x 2 x ... x 2 cube. The `*_kernel` functions are the private door for hot
+loops: they check nothing and their traces hold only multiplication, addition, negation, sums and data movement, so that
+a data-flow proof sees through them.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from engine.algebra import tables
+from engine.algebra.arguments import (
+    MotorLike,
+    MultivectorLike,
+    broadcast_batch,
+    coefficients,
+    first_failure,
+    is_concrete,
+)
+from engine.base.errors import NotAVersorError, ShapeError
+
+# --- kernels: no checks, no casts, float64 in and out ---
+
+
+def take_constant(x: Float[Array, "*batch n"], index: NDArray) -> Float[Array, "*batch m"]:
+    """`x[..., index]` for a constant index inside the bounds, as one plain gather."""
+    dimensions = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(x.ndim - 1)), collapsed_slice_dims=(x.ndim - 1,), start_index_map=(x.ndim - 1,)
+    )
+    return lax.gather(
+        x,
+        np.asarray(index, np.int32)[:, None],
+        dimensions,
+        slice_sizes=(*x.shape[:-1], 1),
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
+
+
+def scale_constant(x: Float[Array, "*batch n"], factors: NDArray) -> Float[Array, "*batch n"]:
+    """`x * factors` for constant factors of the last axis, without rank promotion."""
+    return x * np.asarray(factors).reshape((1,) * (x.ndim - 1) + (-1,))
+
+
+def exclusive_or(x: Float[Array, "*batch n"], key: int) -> Float[Array, "*batch n"]:
+    """`y[k] = x[k xor key]` on the last axis, whose length is a power of two."""
+    bits = int(math.log2(x.shape[-1]))
+    axes = tuple(x.ndim - 1 + bits - 1 - bit for bit in range(bits) if key >> bit & 1)
+    if not axes:
+        return x
+    return lax.rev(x.reshape(*x.shape[:-1], *(2,) * bits), axes).reshape(x.shape)
+
+
+def mask_product_kernel(
+    a: Float[Array, "*batch n"], b: Float[Array, "*batch n"], signs: NDArray
+) -> Float[Array, "*batch n"]:
+    """The product with the given signs, factors and result in mask (or key) order."""
+    total = None
+    for j in range(a.shape[-1]):
+        if not signs[j].any():
+            continue
+        term = lax.slice_in_dim(a, j, j + 1, axis=a.ndim - 1) * scale_constant(exclusive_or(b, j), signs[j])
+        total = term if total is None else total + term
+    return jnp.zeros_like(a) if total is None else total
+
+
+def even_product_kernel(a: Float[Array, "*batch 16"], b: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
+    """Geometric product of even elements."""
+    product = mask_product_kernel(
+        take_constant(a, tables.EVEN_TO_KEY), take_constant(b, tables.EVEN_TO_KEY), tables.EVEN_SIGNS
+    )
+    return take_constant(product, tables.KEY_TO_EVEN)
+
+
+def even_reverse_kernel(m: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
+    """Reverse of an even element: grade 2 changes sign."""
+    return scale_constant(m, tables.EVEN_REVERSE_SIGNS)
+
+
+def sandwich_kernel(v: Float[Array, "*batch 16"], f: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
+    """v f reverse(v) for even v and f."""
+    by_key = take_constant(v, tables.EVEN_TO_KEY)
+    half = mask_product_kernel(by_key, take_constant(f, tables.EVEN_TO_KEY), tables.EVEN_SIGNS)
+    whole = mask_product_kernel(half, scale_constant(by_key, tables.EVEN_REVERSE_SIGNS_BY_KEY), tables.EVEN_SIGNS)
+    return take_constant(whole, tables.KEY_TO_EVEN)
+
+
+def closure_kernel(f: Float[Array, "*batch 16"]) -> Float[Array, "*batch 6"]:
+    """f reverse(f) - 1 on the six blades where it can be non-zero: 1, e1234, e1235, e1245, e1345, e2345."""
+    by_key = take_constant(f, tables.EVEN_TO_KEY)
+    reversed_signs = tables.EVEN_REVERSE_SIGNS_BY_KEY
+    numbers = []
+    for key in tables.CLOSURE_KEYS:
+        partner = np.arange(by_key.shape[-1]) ^ key
+        signs = tables.EVEN_SIGNS[np.arange(by_key.shape[-1]), key] * reversed_signs[partner]
+        numbers.append(jnp.sum(scale_constant(by_key * exclusive_or(by_key, key), signs), axis=-1, keepdims=True))
+    return jnp.concatenate([numbers[0] - 1.0, *numbers[1:]], axis=-1)
+
+
+def residual_kernel(f: Float[Array, "*batch 16"]) -> Float[Array, "*batch"]:
+    """Closure residual; its gradient is undefined where it vanishes, so take it of `stop_gradient(f)`."""
+    numbers = closure_kernel(f)
+    return jnp.sqrt(jnp.sum(numbers * numbers, axis=-1))
+
+
+def multiply_pseudoscalar_kernel(m: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
+    """The 16 odd coefficients of I m."""
+    return scale_constant(take_constant(m, tables.PSEUDOSCALAR_PARTNER), tables.PSEUDOSCALAR_SIGNS)
+
+
+def divide_pseudoscalar_kernel(odd: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
+    """The even m with I m = odd."""
+    inverse = np.argsort(tables.PSEUDOSCALAR_PARTNER)
+    return take_constant(scale_constant(odd, tables.PSEUDOSCALAR_SIGNS), inverse)
+
+
+_INTERLEAVE = np.argsort(np.concatenate([tables.EVEN, tables.ODD]))
+
+
+def join_parity_kernel(even: Float[Array, "*batch 16"], odd: Float[Array, "*batch 16"]) -> Float[Array, "*batch 32"]:
+    """The multivector with these even and odd coefficients."""
+    return take_constant(jnp.concatenate([even, odd], axis=-1), _INTERLEAVE)
+
+
+def multivector_product_kernel(
+    a: Float[Array, "*batch 32"], b: Float[Array, "*batch 32"], signs: NDArray
+) -> Float[Array, "*batch 32"]:
+    """A product of multivectors in public order with the given signs."""
+    product = mask_product_kernel(
+        take_constant(a, tables.MULTIVECTOR_TO_MASK), take_constant(b, tables.MULTIVECTOR_TO_MASK), signs
+    )
+    return take_constant(product, tables.MASK_TO_MULTIVECTOR)
+
+
+def geometric_product_kernel(a: Float[Array, "*batch 32"], b: Float[Array, "*batch 32"]) -> Float[Array, "*batch 32"]:
+    """Geometric product of multivectors."""
+    return multivector_product_kernel(a, b, tables.MULTIVECTOR_SIGNS)
+
+
+def apply_kernel(v: Float[Array, "*batch 16"], x: Float[Array, "*batch 32"]) -> Float[Array, "*batch 32"]:
+    """v x reverse(v): even part and I-multiple of an even part, since I is central."""
+    even = sandwich_kernel(v, take_constant(x, tables.EVEN))
+    odd = sandwich_kernel(v, divide_pseudoscalar_kernel(take_constant(x, tables.ODD)))
+    return join_parity_kernel(even, multiply_pseudoscalar_kernel(odd))
+
+
+_even_product = jax.jit(even_product_kernel)
+_sandwich = jax.jit(sandwich_kernel)
+_apply = jax.jit(apply_kernel)
+_geometric_product = jax.jit(geometric_product_kernel)
+_outer_product = jax.jit(lambda a, b: multivector_product_kernel(a, b, tables.OUTER_SIGNS))
+_left_contraction = jax.jit(lambda a, b: multivector_product_kernel(a, b, tables.LEFT_CONTRACTION_SIGNS))
+_right_contraction = jax.jit(lambda a, b: multivector_product_kernel(a, b, tables.RIGHT_CONTRACTION_SIGNS))
+_INNER_WEIGHTS = np.array([tables.blade_sign(mask, mask) for mask in tables.BLADES], np.float64)
+
+# --- the public door: float64 and shapes are checked, batches broadcast ---
+
+
+def _two_multivectors(a: object, b: object) -> tuple[Array, ...]:
+    return broadcast_batch((coefficients(a, 32, "a"), "a"), (coefficients(b, 32, "b"), "b"))
+
+
+def geometric_product(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """Geometric product `a b`, (..., 32) and (..., 32) to (..., 32).
+
+    Batches broadcast. Raises `PrecisionError` for another dtype than float64 and `ShapeError` for another width.
+    """
+    return _geometric_product(*_two_multivectors(a, b))
+
+
+def outer_product(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """Outer product: of homogeneous parts of grades r and s it keeps grade r + s. Shapes and errors as the product's."""
+    return _outer_product(*_two_multivectors(a, b))
+
+
+def left_contraction(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """Left contraction `a ⌋ b`: of grades r and s it keeps grade s - r (Dorst, "The inner products of GA", 2002)."""
+    return _left_contraction(*_two_multivectors(a, b))
+
+
+def right_contraction(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """Right contraction `a ⌊ b`: of grades r and s it keeps grade r - s."""
+    return _right_contraction(*_two_multivectors(a, b))
+
+
+def inner(x: MultivectorLike, y: MultivectorLike) -> Float[Array, "*batch"]:
+    """Scalar part of `x y`, symmetric in x and y; (..., 32) and (..., 32) to (...).
+
+    For two points it is minus half their squared distance, but by subtraction of numbers of the size of |x|²:
+    `engine.algebra.squared_distance` is the accurate way.
+    """
+    left, right = broadcast_batch((coefficients(x, 32, "x"), "x"), (coefficients(y, 32, "y"), "y"))
+    return jnp.sum(scale_constant(left * right, _INNER_WEIGHTS), axis=-1)
+
+
+def reverse(a: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """Reverse: the generators of every blade in the opposite order; (..., 32) to (..., 32)."""
+    return scale_constant(coefficients(a, 32, "a"), tables.REVERSE_SIGNS)
+
+
+def grade_involution(a: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """Grade involution: odd grades change sign."""
+    return scale_constant(coefficients(a, 32, "a"), tables.INVOLUTION_SIGNS)
+
+
+def clifford_conjugate(a: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """Clifford conjugate: reverse and grade involution together."""
+    return scale_constant(coefficients(a, 32, "a"), tables.CONJUGATE_SIGNS)
+
+
+def grade_projection(a: MultivectorLike, grade: int) -> Float[Array, "*batch 32"]:
+    """The part of grade `grade` (0 to 5); other coefficients are zero."""
+    if not 0 <= grade <= tables.DIMENSION:
+        raise ShapeError(f"grade {grade} does not exist in Cl(4,1): 0 to {tables.DIMENSION}")
+    return scale_constant(coefficients(a, 32, "a"), (tables.GRADES == grade).astype(np.float64))
+
+
+def even_product(a: MotorLike, b: MotorLike) -> Float[Array, "*batch 16"]:
+    """Geometric product of even elements, (..., 16) and (..., 16) to (..., 16); a product by 1 is exact."""
+    return _even_product(*broadcast_batch((coefficients(a, 16, "a"), "a"), (coefficients(b, 16, "b"), "b")))
+
+
+def even_reverse(m: MotorLike) -> Float[Array, "*batch 16"]:
+    """Reverse of an even element, (..., 16) to (..., 16): the inverse of a motor."""
+    return even_reverse_kernel(coefficients(m, 16, "m"))
+
+
+def sandwich(v: MotorLike, f: MotorLike) -> Float[Array, "*batch 16"]:
+    """`v f reverse(v)` for even elements, (..., 16) and (..., 16) to (..., 16)."""
+    return _sandwich(*broadcast_batch((coefficients(v, 16, "v"), "v"), (coefficients(f, 16, "f"), "f")))
+
+
+def apply(v: MotorLike, x: MultivectorLike) -> Float[Array, "*batch 32"]:
+    """`v x reverse(v)`: motors (..., 16) move multivectors (..., 32) of any grades."""
+    return _apply(*broadcast_batch((coefficients(v, 16, "v"), "v"), (coefficients(x, 32, "x"), "x")))
+
+
+def closure_residual(f: MotorLike) -> Float[Array, "*batch"]:
+    """`‖f reverse(f) − 1‖`, (..., 16) to (...), from the six numbers that can be non-zero for an even element.
+
+    NaN and infinity give NaN or infinity. The gradient at residual 0 is defined as 0.
+    """
+    numbers = closure_kernel(coefficients(f, 16, "f"))
+    squared = jnp.sum(numbers * numbers, axis=-1)
+    vanishes = squared == 0.0
+    return jnp.where(vanishes, 0.0, jnp.sqrt(jnp.where(vanishes, 1.0, squared)))
+
+
+def to_multivector(m: MotorLike) -> Float[Array, "*batch 32"]:
+    """The even element as a multivector with zero odd coefficients, (..., 16) to (..., 32)."""
+    even = coefficients(m, 16, "m")
+    return join_parity_kernel(even, jnp.zeros_like(even))
+
+
+def to_even(x: MultivectorLike) -> Float[Array, "*batch 16"]:
+    """The even coefficients of a multivector, (..., 32) to (..., 16).
+
+    Raises `NotAVersorError` if an odd coefficient is not zero (NaN included). While tracing that cannot be raised: there
+    the result is NaN wherever odd content would have been dropped.
+    """
+    full = coefficients(x, 32, "x")
+    has_odd = jnp.any(~(take_constant(full, tables.ODD) == 0.0), axis=-1)
+    if is_concrete(has_odd) and (place := first_failure(has_odd)) is not None:
+        raise NotAVersorError(
+            f"the multivector at batch index {place} has odd coefficients; only even ones fit a motor"
+        )
+    even = take_constant(full, tables.EVEN)
+    return jnp.where(has_odd[..., None], jnp.nan, even)
