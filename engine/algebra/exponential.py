@@ -1,10 +1,10 @@
 """Exponential of a bivector in closed form on every branch of Cl(4,1); derivation in docs/derivations/exp-log.md.
 
 B² = z = s + q with a scalar s and q = B ∧ B of grade 4, and q² = Q is a scalar, so that exp B = c(z) + g(z) B with the
-entire functions c(z) = cosh √z and g(z) = sinh √z / √z of an element of the commutative ring R[q]. A function of s + q is
-its mean over s ± √Q plus q times its divided difference. Three forms of those two numbers are each accurate where they are
-selected: a Taylor polynomial in Q (simple, null and nearly simple bivectors; no root of Q), the two real values (two
-rotations), and the two commuting planes (a boost and a rotation).
+entire functions c(z) = cosh √z and g(z) = sinh √z / √z of an element of the commutative ring R[q]. A function of s + q
+is its mean over s ± √Q plus q times its divided difference. Three forms of those two numbers are each accurate where
+they are selected: a Taylor polynomial in Q (simple, null and nearly simple bivectors; no root of Q), the two real
+values (two rotations), and the two commuting planes (a boost and a rotation).
 """
 
 import math
@@ -27,7 +27,7 @@ SERIES_TERMS = 15
 """4^n / (2n)! falls below 1e-20 of its largest term at n = 15, so that the remainder is far below one ulp."""
 
 TAYLOR_ORDER = 8
-"""Order in √Q. The selection below keeps √Q at most 1/16 of max(1, √|s|): terms fall as (1/32)^k / k!, 2e-17 at k = 8."""
+"""Order in √Q, which the limit below keeps under max(1, √|s|) / 16: terms fall as (1/32)^k / k!, 2e-17 at k = 8."""
 
 TAYLOR_LIMIT = 1.0 / 256.0
 

@@ -89,20 +89,21 @@ def rotor(plane: BivectorLike, angle: ScalarLike) -> Float[Array, "*batch 16"]:
     usable = simple & (jnp.abs(square) > _BLADE_TOLERANCE * size)
     if is_concrete(usable) and (place := first_failure(~usable[..., 0])) is not None:
         raise NotAVersorError(
-            f"the plane at batch index {place} is zero, null, not finite or no blade: a rotor needs B ∧ B = 0 and B² ≠ 0"
+            f"the plane at batch index {place} is zero, null, not finite or no blade: "
+            "a rotor needs B ∧ B = 0 and B² ≠ 0"
         )
     unit = b / jnp.sqrt(jnp.where(usable, jnp.abs(square), 1.0))
     return _require_fit(jnp.where(usable, exp_kernel(-0.5 * column * unit), jnp.nan), "rotor")
 
 
 def dilator(scale: ScalarLike) -> Float[Array, "*batch 16"]:
-    """exp(½ ln(scale) e45) for scales (...) > 0: moves the point of x to that of scale * x, times 1 / scale.
+    """exp(-½ ln(scale) e45) for scales (...) > 0: moves the point of x to that of scale * x, times 1 / scale.
 
     Raises `OperatorRangeError` for a scale that is not positive and finite, or too extreme for float64.
     """
     s = require_float64(scale, "scale")
     positive = s > 0.0
-    half = 0.5 * jnp.log(jnp.where(positive, s, jnp.nan))
+    half = -0.5 * jnp.log(jnp.where(positive, s, jnp.nan))
     zero = jnp.zeros((*s.shape, 9), jnp.float64)
     return _require_fit(
         exp_kernel(jnp.concatenate([zero, half[..., None]], axis=-1)), "dilator (its scale must be > 0)"

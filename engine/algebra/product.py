@@ -175,7 +175,7 @@ def geometric_product(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*
 
 
 def outer_product(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
-    """Outer product: of homogeneous parts of grades r and s it keeps grade r + s. Shapes and errors as the product's."""
+    """Outer product: of parts of grades r and s it keeps grade r + s. Shapes and errors as the geometric product."""
     return _outer_product(*_two_multivectors(a, b))
 
 
@@ -218,7 +218,7 @@ def grade_projection(a: MultivectorLike, grade: int) -> Float[Array, "*batch 32"
     """The part of grade `grade` (0 to 5); other coefficients are zero."""
     if not 0 <= grade <= tables.DIMENSION:
         raise ShapeError(f"grade {grade} does not exist in Cl(4,1): 0 to {tables.DIMENSION}")
-    return scale_constant(coefficients(a, 32, "a"), (tables.GRADES == grade).astype(np.float64))
+    return scale_constant(coefficients(a, 32, "a"), np.equal(tables.GRADES, grade).astype(np.float64))
 
 
 def even_product(a: MotorLike, b: MotorLike) -> Float[Array, "*batch 16"]:
@@ -261,8 +261,8 @@ def to_multivector(m: MotorLike) -> Float[Array, "*batch 32"]:
 def to_even(x: MultivectorLike) -> Float[Array, "*batch 16"]:
     """The even coefficients of a multivector, (..., 32) to (..., 16).
 
-    Raises `NotAVersorError` if an odd coefficient is not zero (NaN included). While tracing that cannot be raised: there
-    the result is NaN wherever odd content would have been dropped.
+    Raises `NotAVersorError` if an odd coefficient is not zero (NaN included). While tracing that cannot be raised:
+    there the result is NaN wherever odd content would have been dropped.
     """
     full = coefficients(x, 32, "x")
     has_odd = jnp.any(~(take_constant(full, tables.ODD) == 0.0), axis=-1)
