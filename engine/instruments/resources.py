@@ -1,0 +1,20 @@
+"""Texts that ship with the package: prompts, views and the example readings, found beside the `configs` package."""
+
+import importlib.resources
+from importlib.resources.abc import Traversable
+
+
+def packaged(*parts: str) -> Traversable:
+    """Return a shipped file or folder under `configs/`. It is found through the installed package, never through the
+    working folder."""
+    return importlib.resources.files("configs").joinpath(*parts)
+
+
+def packaged_texts(*parts: str) -> dict[str, str]:
+    """Return the shipped `*.md` texts in a folder under `configs/`: stem to stripped text, sorted by name."""
+    entries = sorted(packaged(*parts).iterdir(), key=lambda entry: entry.name)
+    return {
+        entry.name.removesuffix(".md"): entry.read_text(encoding="utf-8").strip()
+        for entry in entries
+        if entry.name.endswith(".md")
+    }
