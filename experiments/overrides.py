@@ -11,7 +11,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.base.errors import ConfigError, UsageError
 from experiments import values
@@ -35,6 +35,9 @@ HYDRA_WORD_KEYS: Mapping[str, tuple[str, ...]] = {
 }
 TASK_KEYS = (*PACK_GROUPS, *INTEGER_KEYS, *NUMBER_KEYS, *PATH_KEYS, "device")
 HYDRA_KEYS = (*RUN_FOLDER_KEYS, *HYDRA_INTEGER_KEYS, *HYDRA_WORD_KEYS)
+CONFIG_NAMES = {"prompts": "prompt_file"}
+"""Keys that have another name in the configuration: `configs/prompts` makes `prompts` a group in Hydra's eyes."""
+
 UNSWEEPABLE = ("packs_path", "resume", "device", *HYDRA_KEYS)
 """Keys with one value for the whole sweep."""
 
@@ -84,19 +87,39 @@ class CommandLine:
         for combination in itertools.product(*swept.values()):
             yield dict(zip(swept, combination, strict=True))
 
-    def hydra_arguments(self) -> list[str]:
-        """Return the overrides for Hydra, written anew from the checked values; run folders are ours to set."""
+    def with_launcher_of(self, other: "CommandLine") -> "CommandLine":
+        """Return this command line with the `hydra...` values of `other`: how to run, not what."""
+        how = {key: value for key, value in other.values.items() if key in HYDRA_KEYS}
+        return replace(self, values={**self.values, **how})
+
+    def recorded(self) -> list[str]:
+        """Return the task overrides with globs and ranges expanded, fit to be given to `check_command_line` again."""
+        return [
+            f"{key}={quoted_path(value.items[0]) if key in PATH_KEYS else ','.join(value.items)}"
+            for key, value in self.values.items()
+            if key in TASK_KEYS and key != "resume"
+        ]
+
+    def hydra_arguments(self, *, first_job: bool = False) -> list[str]:
+        """Return the overrides for Hydra, written anew from the checked values; run folders are ours to set.
+
+        With `first_job` a sweep is reduced to the first value of each key.
+        """
         written = []
         for key, value in self.values.items():
             if key not in RUN_FOLDER_KEYS and key not in ("resume", "hydra.mode"):
-                quote = quoted if key in PATH_KEYS else str
-                written.append(f"{key}={','.join(quote(item) for item in value.items)}")
+                quote = quoted_path if key in PATH_KEYS else str
+                name = CONFIG_NAMES.get(key, key)
+                items = value.items[:1] if first_job else value.items
+                written.append(f"{name}={','.join(quote(item) for item in items)}")
         return written
 
 
-def quoted(text: str) -> str:
-    """Return `text` as one quoted string of Hydra's grammar; `values.parse_path` has refused what cannot be quoted."""
-    return f'"{text}"' if "'" in text else f"'{text}'"
+def quoted_path(path: str) -> str:
+    """Return a path as one quoted string of Hydra's grammar. Raises `ConfigError` where it cannot be one."""
+    if "$" in path or not path.isprintable() or "\\" in path or ("'" in path and '"' in path):
+        raise ConfigError(f"the path {path!r} holds a character that is not supported")
+    return f'"{path}"' if "'" in path else f"'{path}'"
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
@@ -143,8 +166,10 @@ def check_command_line(argv: Sequence[str], installed: InstalledIds) -> CommandL
 
 def check_job_overrides(overrides: Sequence[str]) -> None:
     """Raise unless every task override that Hydra reports in a job is one that `hydra_arguments` can write."""
+    keys = {name: key for key, name in CONFIG_NAMES.items()}
     for argument in overrides:
-        key, text = _check_key(argument)
+        name, equals, rest = argument.partition("=")
+        key, text = _check_key(keys.get(name, name) + equals + rest)
         if key not in TASK_KEYS:
             raise SafetyOverrideError(f"a job was started with {key}=, which is no key of a job")
         value = _parse_value(key, text, None, lambda group, path: ())
@@ -231,8 +256,8 @@ def _parse_value(key: str, text: str, packs_path: str | None, installed: Install
     if key == "identity" and text == "null":
         # An identity is always loaded: null names the default pack.
         return Value(("default_general_v1",), is_sweep=False)
-    if not text:
-        raise ConfigError(f"{key} needs a value")
+    if not text or text == "null":
+        raise ConfigError(f"{key} needs a value; leave it out for the default")
     if key in PACK_GROUPS:
         return values.parse_pack_ids(key, text, installed(key, packs_path))
     if key in INTEGER_KEYS or key in HYDRA_INTEGER_KEYS:
@@ -258,8 +283,8 @@ def _check_combination(line: CommandLine) -> None:
             raise ConfigError(f"{key} has one value for the whole sweep")
         if value.is_sweep and not line.multirun:
             raise ConfigError(f"{key} has several values: add -m to run one job for each")
-    if "resume" in line.values and set(line.values) - {"resume"}:
-        raise ConfigError("resume=RUN_DIR continues a recorded run and takes no other override")
+    if "resume" in line.values and set(line.values) - {"resume", "hydra/launcher", *HYDRA_INTEGER_KEYS}:
+        raise ConfigError("resume=RUN_DIR continues a recorded run and takes no other override than a launcher")
     folder = "hydra.run.dir" if line.multirun else "hydra.sweep.dir"
     if folder in line.values:
         wanted = "hydra.sweep.dir" if line.multirun else "hydra.run.dir"

@@ -7,6 +7,7 @@ these, never the user's own characters. `glob(*)` is expanded over the pack ids 
 import fnmatch
 import itertools
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def parse_pack_ids(key: str, text: str, installed: Sequence[str]) -> Value:
 
 
 def parse_path(key: str, text: str) -> Value:
-    """Return one path. `..`, `~`, control characters and both kinds of quote at once are refused."""
+    """Return one path, absolute. `..`, `~`, control characters and both kinds of quote at once are refused."""
     path = text
     if len(path) >= 2 and path[0] == path[-1] and path[0] in "'\"":
         path = path[1:-1]
@@ -76,7 +77,7 @@ def parse_path(key: str, text: str) -> Value:
         raise ConfigError(f"{key}: the path holds a character that is not supported")
     if path.startswith("~"):
         raise ConfigError(f"{key}: '~' is not expanded; write the absolute path")
-    return Value((path,), is_sweep=False)
+    return Value((os.path.abspath(path),), is_sweep=False)
 
 
 def _expand(

@@ -1,0 +1,194 @@
+"""One job of a sweep: check what Hydra composed, load the runtime, evaluate the prompts, write the job's folder.
+
+The outcome of a job is its `status.json`; launchers report only the first failure of a sweep and may lose the rest.
+"""
+
+import functools
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import CheckpointMismatchError, CoreError
+from experiments.config import JobSettings, settings_from
+from experiments.guard import check_composed, check_config_package, check_plugin_locations
+from experiments.prompts import Prompt, load_prompts
+from experiments.rundir import PLAN, STATUS, file_sha256, read_json, write_bytes, write_json
+from packs.errors import SafetyOverrideError
+
+LOG = logging.getLogger("corefield.sweep")
+RESULTS = "results.parquet"
+
+
+def run_job(composed: Any) -> None:
+    """Run the job that Hydra composed; the task function of the Hydra application, also in launchers' children.
+
+    A `CoreError` is the job's outcome and is written to its status; any other exception is written there and raised.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
+
+    hydra: dict[str, Any] = OmegaConf.to_container(HydraConfig.get(), resolve=True)  # type: ignore[assignment]
+    folder = Path(hydra["runtime"]["output_dir"])
+    with _logging_to(folder / "job.log"), _status_of(folder) as status:
+        root = Path(__file__).resolve().parent.parent
+        check_plugin_locations()
+        check_config_package(root)
+        check_composed(hydra)
+        settings = settings_from(OmegaConf.to_container(composed, resolve=True))  # type: ignore[arg-type]
+        plan = read_json(folder.parent.parent / PLAN)
+        job = _planned_job(plan, folder.name, settings)
+        if _is_done(folder, settings, plan):
+            status.update(read_json(folder / STATUS))
+            return
+        _run(folder, settings, plan, status)
+        _say_done(job, len(plan["jobs"]), settings, status)
+
+
+def evaluate(settings: JobSettings, prompts: Sequence[Prompt]) -> tuple[list[dict[str, Any]], list[float | None]]:
+    """Return the result rows of `prompts` in their order, and the worst closure residual of the batch at each step.
+
+    The residual of a step is None where a state was not finite.
+    """
+    from experiments.device import use_device
+
+    device = use_device(settings.device)
+    import jax
+
+    with jax.default_device(device):
+        runtime = _load_runtime(settings.identity, settings.language, settings.packs_path)
+        table = runtime.evaluate(
+            [(prompt.prompt_id, prompt.text) for prompt in prompts],
+            seeds=(settings.seed,),
+            perturb=settings.perturb,
+            alpha=settings.alpha,
+            steps=settings.steps,
+        )
+    columns = {"alpha": settings.alpha, "perturb": settings.perturb, "max_steps": settings.steps}
+    worst = [float(column.max()) if bool((column < float("inf")).all()) else None for column in table.residuals.T]
+    return [{**row, **columns} for row in table.rows], worst
+
+
+@functools.lru_cache(maxsize=16)
+def _load_runtime(identity: str, language: str, packs_path: str | None) -> Any:
+    """Load a runtime once per process: the jobs of a sweep share it, and with it the compiled program."""
+    from engine.runtime import Runtime
+
+    return Runtime.load(identity=identity, language=language, packs_path=packs_path)
+
+
+def prompts_sha256(prompts: Sequence[Prompt]) -> str:
+    """Return a digest of ids and texts, by which a resumed run knows that its prompts have not changed."""
+    text = json.dumps([[prompt.prompt_id, prompt.text] for prompt in prompts])
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _run(folder: Path, settings: JobSettings, plan: Mapping[str, Any], status: dict[str, Any]) -> None:
+    from experiments.results import write_table
+
+    prompts = load_prompts(settings.prompts, settings.language, settings.limit)
+    digest = prompts_sha256(prompts)
+    expected = plan["prompts_sha256"].get(settings.language)
+    if digest != expected:
+        raise CheckpointMismatchError(
+            f"the prompts have changed since this run was planned: sha256 {digest}, planned {expected}"
+        )
+    started = time.perf_counter()
+    rows, residual_by_step = evaluate(settings, prompts)
+    _check_safety_digest(rows, plan)
+    write_table(folder, rows)
+    _write_config(folder, settings)
+    status.update(
+        state="done",
+        rows=len(rows),
+        refused=sum(row["status"] != "ok" for row in rows),
+        seconds=round(time.perf_counter() - started, 3),
+        results_sha256=file_sha256(folder / RESULTS),
+        settings=settings.as_dict(),
+        residual_by_step=residual_by_step,
+    )
+    LOG.info("%d rows in %.3f s", len(rows), status["seconds"])
+
+
+def _check_safety_digest(rows: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> None:
+    odd = {row["safety_sha256"] for row in rows} - {plan["safety_sha256"]}
+    if odd:
+        raise SafetyOverrideError(f"rows were made under the safety pack {odd.pop()}, not {plan['safety_sha256']}")
+
+
+def _planned_job(plan: Mapping[str, Any], number: str, settings: JobSettings) -> int:
+    """Return the job's number. Raises `SafetyOverrideError` where Hydra composed another job than was planned."""
+    jobs = plan["jobs"]
+    if not number.isdecimal() or int(number) >= len(jobs) or jobs[int(number)] != settings.as_dict():
+        raise SafetyOverrideError(f"job {number} is not the one that was planned: {settings.as_dict()}")
+    return int(number)
+
+
+def _is_done(folder: Path, settings: JobSettings, plan: Mapping[str, Any]) -> bool:
+    """Return whether an earlier attempt finished this job and left its results undamaged."""
+    if not plan["resumed"] or not (folder / RESULTS).is_file():
+        return False
+    try:
+        status = read_json(folder / STATUS)
+    except CoreError:
+        return False
+    is_same = status.get("state") == "done" and status.get("settings") == settings.as_dict()
+    return is_same and status.get("results_sha256") == file_sha256(folder / RESULTS)
+
+
+def _write_config(folder: Path, settings: JobSettings) -> None:
+    from omegaconf import OmegaConf
+
+    text = OmegaConf.to_yaml(OmegaConf.create(settings.as_dict()))
+    write_bytes(folder / "config.yaml", text.encode("utf-8"))
+
+
+@contextmanager
+def _status_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the job's status and write it whatever happens. A `CoreError` ends here; everything else is raised on."""
+    status: dict[str, Any] = {"state": "running", "job": folder.name}
+    try:
+        yield status
+    except CoreError as error:
+        status.update(state="failed", error_type=type(error).__name__, error=str(error))
+        LOG.error("%s: %s", type(error).__name__, error)
+    except KeyboardInterrupt:
+        status.update(state="interrupted")
+        LOG.warning("interrupted")
+        raise
+    except BaseException as error:
+        status.update(state="failed", error_type=type(error).__name__, error=str(error))
+        LOG.exception("a bug or a fault of the machine")
+        raise
+    finally:
+        write_json(folder / STATUS, status)
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.INFO)
+    LOG.propagate = False
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        handler.close()
+
+
+def _say_done(job: int, total: int, settings: JobSettings, status: Mapping[str, Any]) -> None:
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False).print(
+        f"[{job + 1}/{total}] {settings.identity} {settings.language} seed {settings.seed}: "
+        f"{status['rows']} rows in {status['seconds']:.2f} s",
+        markup=False,
+    )

@@ -1,0 +1,142 @@
+"""Plan a sweep before anything is written: every job's settings, with packs, prompts and device accepted."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import CheckpointMismatchError, ConfigError, RecordError
+from experiments.config import JobSettings, SweepConf
+from experiments.job import prompts_sha256
+from experiments.overrides import CommandLine, check_command_line
+from experiments.packs_path import installed_ids, new_ids, search_paths
+from experiments.prompts import load_prompts
+from experiments.rundir import PLAN, SCHEMA_VERSION, read_json
+from packs.identity.loader import load_identity_manifold
+from packs.language.loader import load_language_pack
+from packs.safety.loader import SafetyPack
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked sweep: the command line, each job's settings, and the digests of all it will read."""
+
+    line: CommandLine
+    jobs: tuple[JobSettings, ...]
+    safety_sha256: str
+    pack_sha256: Mapping[str, Mapping[str, str]]
+    prompts_sha256: Mapping[str, str]
+
+    def document(self, *, resumed: bool) -> dict[str, Any]:
+        """Return what `plan.json` says."""
+        from engine import __version__
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "engine_version": __version__,
+            "planned_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "overrides": self.line.recorded(),
+            "multirun": self.line.multirun,
+            "resumed": resumed,
+            "jobs": [job.as_dict() for job in self.jobs],
+            "safety_sha256": self.safety_sha256,
+            "pack_sha256": self.pack_sha256,
+            "prompts_sha256": self.prompts_sha256,
+        }
+
+
+def make_plan(line: CommandLine, safety: SafetyPack) -> Plan:
+    """Return the plan of a command line.
+
+    Raises the typed error of whatever is refused: a setting out of range, a pack that does not load, prompts that
+    cannot be read, a device that is not there.
+    """
+    jobs = tuple(_settings(values) for values in line.jobs())
+    packs_path = line.single("packs_path")
+    for group in ("identity", "language"):
+        new_ids(group, packs_path)
+    identities = {
+        job.identity: load_identity_manifold(job.identity, search_paths=search_paths("identity", packs_path)).sha256
+        for job in _first_of_each(jobs, "identity")
+    }
+    languages = {
+        job.language: load_language_pack(job.language, search_paths=search_paths("language", packs_path)).sha256
+        for job in _first_of_each(jobs, "language")
+    }
+    prompts = {
+        job.language: prompts_sha256(load_prompts(job.prompts, job.language, job.limit))
+        for job in _first_of_each(jobs, "language")
+    }
+    _require_one_prompt_set(jobs)
+    _require_device(jobs[0].device)
+    return Plan(line, jobs, safety.sha256, {"identity": identities, "language": languages}, prompts)
+
+
+def read_plan(folder: Path, safety: SafetyPack) -> Plan:
+    """Return the plan recorded in a run folder, checked as if its command line were typed now.
+
+    Raises `RecordError` where there is none, and `CheckpointMismatchError` where packs, prompts or engine are no longer
+    the ones that the run began with.
+    """
+    if not (folder / PLAN).is_file():
+        raise RecordError(f"{folder} is no run folder: it has no {PLAN}")
+    recorded = read_json(folder / PLAN)
+    overrides, multirun = recorded.get("overrides"), recorded.get("multirun")
+    if not isinstance(overrides, list) or not all(isinstance(item, str) for item in overrides):
+        raise RecordError(f"{folder / PLAN} holds no overrides")
+    line = check_command_line([*overrides, *(["-m"] if multirun else [])], installed_ids)
+    plan = make_plan(line, safety)
+    now = plan.document(resumed=True)
+    for name in ("engine_version", "safety_sha256", "pack_sha256", "prompts_sha256", "jobs"):
+        if recorded.get(name) != now[name]:
+            raise CheckpointMismatchError(
+                f"{folder} was begun with another {name}: {_short(recorded.get(name))}, now {_short(now[name])}"
+            )
+    return plan
+
+
+def _settings(values: Mapping[str, str]) -> JobSettings:
+    """Return a job's settings from plain texts; what is not given has the default of the schema."""
+    defaults = SweepConf()
+    whole = {name: int(values[name]) for name in ("seed", "steps", "limit") if name in values}
+    real = {name: float(values[name]) for name in ("alpha", "perturb") if name in values}
+    return JobSettings(
+        identity=values.get("identity", DEFAULT_CHOICES["identity"]),
+        language=values.get("language", DEFAULT_CHOICES["language"]),
+        prompts=values.get("prompts"),
+        packs_path=values.get("packs_path"),
+        device=values.get("device", defaults.device),
+        limit=whole.get("limit", defaults.limit),
+        seed=whole.get("seed", defaults.seed),
+        steps=whole.get("steps", defaults.steps),
+        alpha=real.get("alpha", defaults.alpha),
+        perturb=real.get("perturb", defaults.perturb),
+    )
+
+
+DEFAULT_CHOICES = {"identity": "default_general_v1", "language": "en"}
+"""The group choices of `configs/config.yaml`; a test compares them."""
+
+
+def _first_of_each(jobs: tuple[JobSettings, ...], name: str) -> list[JobSettings]:
+    first: dict[str, JobSettings] = {}
+    for job in jobs:
+        first.setdefault(getattr(job, name), job)
+    return list(first.values())
+
+
+def _require_one_prompt_set(jobs: tuple[JobSettings, ...]) -> None:
+    if len({(job.prompts, job.limit) for job in jobs}) > 1:
+        raise ConfigError("prompts and limit have one value for the whole sweep")
+
+
+def _require_device(kind: str) -> None:
+    from experiments.device import use_device
+
+    use_device(kind)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
