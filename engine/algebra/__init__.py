@@ -8,6 +8,10 @@ from engine.algebra.blade import dual as dual
 from engine.algebra.blade import meet as meet
 from engine.algebra.blade import undual as undual
 from engine.algebra.exponential import exp as exp
+from engine.algebra.interpolation import motor_power as motor_power
+from engine.algebra.interpolation import slerp as slerp
+from engine.algebra.interpolation import square_root as square_root
+from engine.algebra.logarithm import log as log
 from engine.algebra.motor import dilator as dilator
 from engine.algebra.motor import identity_motor as identity_motor
 from engine.algebra.motor import motor_from_points as motor_from_points

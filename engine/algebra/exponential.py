@@ -8,7 +8,6 @@ values (two rotations), and the two commuting planes (a boost and a rotation).
 """
 
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +16,7 @@ from jaxtyping import Array, Float
 from engine.algebra import tables
 from engine.algebra.arguments import BivectorLike, coefficients
 from engine.algebra.product import even_product_kernel
-
-Scalars = Float[Array, "*batch 1"]
+from engine.algebra.ring import RingElement, Scalars
 
 SERIES_RADIUS = 4.0
 """|z| up to which c, g and their derivatives are summed as power series."""
@@ -30,13 +28,6 @@ TAYLOR_ORDER = 8
 """Order in √Q, which the limit below keeps under max(1, √|s|) / 16: terms fall as (1/32)^k / k!, 2e-17 at k = 8."""
 
 TAYLOR_LIMIT = 1.0 / 256.0
-
-
-class RingFunction(NamedTuple):
-    """f(s + q) = mean + slope * q."""
-
-    mean: Scalars
-    slope: Scalars
 
 
 def bivector_to_even(b: Float[Array, "*batch 10"]) -> Float[Array, "*batch 16"]:
@@ -111,7 +102,7 @@ def derivative_family(z: Scalars, count: int) -> tuple[Scalars, ...]:
     return tuple(jnp.where(small, _series(near, k), family[k]) for k in range(count))
 
 
-def _by_taylor(s: Scalars, square: Scalars) -> tuple[RingFunction, RingFunction]:
+def _by_taylor(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
     """c and g of s + q for a small Q: even orders of the Taylor series make the mean, odd ones the slope."""
     family = derivative_family(s, TAYLOR_ORDER + 1)
     functions = []
@@ -121,21 +112,21 @@ def _by_taylor(s: Scalars, square: Scalars) -> tuple[RingFunction, RingFunction]
         for k in range(TAYLOR_ORDER - 2, -1, -2):
             mean = mean * square + orders[k]
             slope = slope * square + orders[k + 1]
-        functions.append(RingFunction(mean, slope))
+        functions.append(RingElement(mean, slope))
     return functions[0], functions[1]
 
 
-def _by_two_values(s: Scalars, square: Scalars) -> tuple[RingFunction, RingFunction]:
+def _by_two_values(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
     """c and g of s + q for Q > 0, from the two real values s ± √Q."""
     root = jnp.sqrt(square)
     above, below = derivative_family(s + root, 2), derivative_family(s - root, 2)
     pairs = [
-        RingFunction(0.5 * (high + low), (high - low) / (2.0 * root)) for high, low in zip(above, below, strict=True)
+        RingElement(0.5 * (high + low), (high - low) / (2.0 * root)) for high, low in zip(above, below, strict=True)
     ]
     return pairs[0], pairs[1]
 
 
-def _by_two_planes(s: Scalars, square: Scalars) -> tuple[RingFunction, RingFunction]:
+def _by_two_planes(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
     """c and g of s + q for Q < 0: B = B1 + B2 with B1² > 0 > B2², the two roots of x² - s x + Q/4."""
     gap = jnp.sqrt(s * s - square)
     larger = 0.5 * (jnp.abs(s) + gap)
@@ -143,12 +134,12 @@ def _by_two_planes(s: Scalars, square: Scalars) -> tuple[RingFunction, RingFunct
     boost, turn = jnp.where(s > 0.0, larger, smaller), -jnp.where(s > 0.0, smaller, larger)
     (c1, g1), (c2, g2) = derivative_family(boost, 2), derivative_family(turn, 2)
     return (
-        RingFunction(c1 * c2, 0.5 * g1 * g2),
-        RingFunction((boost * c2 * g1 - turn * c1 * g2) / gap, 0.5 * (c1 * g2 - c2 * g1) / gap),
+        RingElement(c1 * c2, 0.5 * g1 * g2),
+        RingElement((boost * c2 * g1 - turn * c1 * g2) / gap, 0.5 * (c1 * g2 - c2 * g1) / gap),
     )
 
 
-def cosh_and_sinhc(s: Scalars, square: Scalars) -> tuple[RingFunction, RingFunction]:
+def cosh_and_sinhc(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
     """c and g of s + q with q² = `square`, each branch fed safe numbers where it is not the one selected."""
     limit = TAYLOR_LIMIT * jnp.maximum(1.0, jnp.abs(s))
     two_values, two_planes = square > limit, square < -limit

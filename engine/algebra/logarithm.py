@@ -1,0 +1,233 @@
+"""Logarithm of a motor: the inverse of `exp`, on every branch of Cl(4,1); derivation in docs/derivations/exp-log.md.
+
+A motor is m = μ + m2 with μ = m0 + m4 in the ring R[m4], and log m = h(μ) m2 with h(μ) = arccos μ / √(1 - μ²). The
+function h is singular only where a value of μ is -1, that is where an angle sum of the two planes reaches π. Motors
+near there are taken apart first:
+
+* two planes of rotation far from a single one (m4² > ¼): in each of the two ideals of ½(1 ± m4 / |m4|) the motor is a
+  unit quaternion, whose logarithm is an angle by `atan2` times a direction;
+* otherwise, for m0 < 0: log m = b + π P with b = log(-m) and P a plane of rotation that commutes with b.
+
+Where a direction is arbitrary (log -1, for instance) a fixed one is taken, so that exp(log m) = m for every motor.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
+from engine.algebra.exponential import bivector_to_even, quadvector_square, scalar_square, wedge_half
+from engine.algebra.motor import CLOSURE_TOLERANCE
+from engine.algebra.product import even_product_kernel, residual_kernel
+from engine.algebra.ring import RingElement, Scalars, angle_over_sine
+from engine.base.errors import NoLogarithmError, NotAVersorError
+
+Bivectors = Float[Array, "*batch 10"]
+Quadvectors = Float[Array, "*batch 5"]
+
+_NOISE = 1e-13
+"""Relative size below which a direction is taken to be rounding error: some hundred units in the last place."""
+
+_TINY = 1e-200
+"""Squared size of a bivector that is zero for every purpose; its square still is a normal number."""
+
+
+def quadvector_to_even(q: Quadvectors) -> Float[Array, "*batch 16"]:
+    """The 4-vector as an even element."""
+    return jnp.concatenate([jnp.zeros((*q.shape[:-1], 11), q.dtype), q], axis=-1)
+
+
+def turn(b: Bivectors, q: Quadvectors) -> Bivectors:
+    """The bivector part of b q."""
+    return even_product_kernel(bivector_to_even(b), quadvector_to_even(q))[..., 1:11]
+
+
+def _guarded_root(x: Scalars, usable: Array) -> Scalars:
+    """√x where usable, else 1, with a finite gradient in both cases."""
+    return jnp.sqrt(jnp.where(usable, x, 1.0))
+
+
+def _size(b: Bivectors) -> Scalars:
+    return jnp.sum(b * b, axis=-1, keepdims=True)
+
+
+def _regular(scalar: Scalars, bivector: Bivectors, quad: Quadvectors) -> Bivectors:
+    """h(μ) m2 for a motor whose values of μ are at least -½."""
+    square = quadvector_square(quad)
+    factor = angle_over_sine(RingElement(scalar, jnp.ones_like(scalar)), square)
+    return factor.mean * bivector + factor.slope * turn(bivector, quad)
+
+
+# --- two ideals: unit e with e² = +1 splits what commutes with it into two copies of the quaternions ---
+
+
+def _ideal_part(b: Bivectors, unit: Quadvectors, sign: float) -> Bivectors:
+    """b ½(1 ± unit), of a bivector that commutes with the unit."""
+    return 0.5 * (b + sign * turn(b, unit))
+
+
+def _commuting_part(b: Bivectors, unit: Quadvectors) -> Bivectors:
+    """½ (b + unit b unit): what of b commutes with the unit."""
+    e = quadvector_to_even(unit)
+    return 0.5 * (b + even_product_kernel(even_product_kernel(e, bivector_to_even(b)), e)[..., 1:11])
+
+
+def _length(part: Bivectors) -> tuple[Scalars, Array]:
+    """Length l of a part in an ideal, part² = -l² ½(1 ± unit), and whether it is clear of zero."""
+    square = -2.0 * scalar_square(part)
+    clear = square > _TINY
+    return jnp.where(clear, _guarded_root(square, clear), 0.0), clear
+
+
+def _canonical_direction(unit: Quadvectors, sign: float) -> Bivectors:
+    """A unit bivector of the ideal: the first basis plane that keeps at least half of the largest length there."""
+    batch = unit.shape[:-1]
+    planes = jnp.broadcast_to(np.eye(10), (*batch, 10, 10))
+    units = jnp.broadcast_to(unit[..., None, :], (*batch, 10, 5))
+    parts = _ideal_part(_commuting_part(planes, units), units, sign)
+    squares = -2.0 * scalar_square(parts)[..., 0]
+    first = jnp.argmax(squares >= 0.5 * jnp.max(squares, axis=-1, keepdims=True), axis=-1)
+    chosen = jnp.take_along_axis(parts, first[..., None, None], axis=-2)[..., 0, :]
+    length, clear = _length(chosen)
+    return jax.lax.stop_gradient(chosen / jnp.where(clear, length, 1.0))
+
+
+def _ideal_direction(part: Bivectors, unit: Quadvectors, sign: float, scale: Scalars) -> Bivectors:
+    """The unit direction of a part; projected once more after scaling, so that its error stays inside the ideal."""
+    length, clear = _length(part)
+    clear = clear & (length > _NOISE * scale)
+    again = _ideal_part(_commuting_part(part / jnp.where(clear, length, 1.0), unit), unit, sign)
+    length_again, clear_again = _length(jnp.where(clear, again, part))
+    clear = clear & clear_again
+    return jnp.where(clear, again / jnp.where(clear, length_again, 1.0), _canonical_direction(unit, sign))
+
+
+def _two_rotations(scalar: Scalars, bivector: Bivectors, quad: Quadvectors) -> Bivectors:
+    """Logarithm of a motor with m4² > ¼, ideal by ideal."""
+    root = jnp.sqrt(quadvector_square(quad))
+    unit = quad / root
+    total = jnp.zeros_like(bivector)
+    for sign in (1.0, -1.0):
+        part = _ideal_part(bivector, unit, sign)
+        cosine = scalar + sign * root
+        beyond = cosine < 0.0
+        near = angle_over_sine(
+            RingElement(jnp.where(beyond, 1.0, cosine), jnp.zeros_like(cosine)), jnp.zeros_like(cosine)
+        )
+        sine, _ = _length(part)
+        angle = jnp.arctan2(jnp.where(beyond, sine, 1.0), jnp.where(beyond, cosine, 1.0))
+        far = angle * _ideal_direction(part, unit, sign, jnp.ones_like(cosine))
+        total = total + jnp.where(beyond, far, near.mean * part)
+    return total
+
+
+# --- the other sheet: log m = b + π P for b = log(-m) ---
+
+
+def _opposite_in_ideals(b: Bivectors, half: Quadvectors) -> Bivectors:
+    """b + π P for two rotations of comparable size: each ideal's part turns on by π against its own direction."""
+    unit = half / jnp.sqrt(quadvector_square(half))
+    scale = jnp.sqrt(_size(b))
+    total = b
+    for sign in (1.0, -1.0):
+        total = total - jnp.pi * _ideal_direction(_ideal_part(b, unit, sign), unit, sign, scale)
+    return total
+
+
+def _plane_beside(b: Bivectors, quad: Quadvectors) -> Bivectors:
+    """A unit plane of rotation orthogonal to the simple bivector b: the bivector part of b x I for a vector x.
+
+    `quad` is tried first for x I, then the five basis 4-vectors; the first whose plane is clearly one of rotation.
+    """
+    batch = b.shape[:-1]
+    basis = jnp.broadcast_to(np.eye(5), (*batch, 5, 5))
+    candidates = jnp.concatenate([quad[..., None, :], basis], axis=-2)
+    planes = turn(jnp.broadcast_to(b[..., None, :], (*batch, 6, 10)), candidates)
+    squares = -scalar_square(planes)[..., 0]
+    sizes = jnp.sum(planes * planes, axis=-1)
+    turning = (squares > 1e-3 * sizes) & (squares > 0.0)
+    given = turning[..., :1] & (sizes[..., :1] > _NOISE**2 * _size(b) ** 3)
+    best = 1 + jnp.argmax(squares[..., 1:] >= 0.5 * jnp.max(squares[..., 1:], axis=-1, keepdims=True), axis=-1)
+    chosen = jnp.take_along_axis(planes, jnp.where(given[..., 0], 0, best)[..., None, None], axis=-2)[..., 0, :]
+    square = -scalar_square(chosen)
+    usable = square > 0.0
+    return chosen / _guarded_root(square, usable)
+
+
+def _opposite(b: Bivectors) -> Bivectors:
+    """b + π P with P² = -1, P commuting with b; P is opposite to b's own rotation if it has one."""
+    half, s, size = wedge_half(b), scalar_square(b), _size(b)
+    product = quadvector_square(half)  # of the squares of the two planes
+    comparable = product > (s * s) / 64.0
+    comparable = comparable & (size > _TINY)
+    safe_half = jnp.where(comparable, half, np.array([1.0, 0.0, 0.0, 0.0, 0.0]).reshape((1,) * (b.ndim - 1) + (5,)))
+    ideals = _opposite_in_ideals(b, safe_half)
+
+    gap_squared = s * s - 4.0 * product
+    split = gap_squared > 0.0
+    gap = jnp.where(split, _guarded_root(gap_squared, split), 0.0)
+    low, high = 0.5 * (s - gap), 0.5 * (s + gap)
+    rotation = jnp.where(split, (turn(b, half) - low * b) / jnp.where(split, gap, 1.0), 0.0)
+    turning = -low > jnp.maximum(1e-2 * jnp.abs(high), 1e-10 * size)
+    plane_of_rotation = -rotation / _guarded_root(-low, turning)
+    first_plane = jnp.broadcast_to(np.eye(10)[0], b.shape)
+    zero = ~(size > _TINY)
+    beside = _plane_beside(jnp.where(zero | turning, jnp.roll(first_plane, 9, axis=-1), b - rotation), half)
+    plane = jnp.where(turning, plane_of_rotation, jnp.where(zero, first_plane, beside))
+    return jnp.where(comparable, ideals, b + jnp.pi * plane)
+
+
+# --- the whole ---
+
+
+def log_kernel(m: Float[Array, "*batch 16"]) -> Bivectors:
+    """Logarithm of unit motors, without checks: of anything else it is meaningless."""
+    scalar, bivector, quad = m[..., :1], m[..., 1:11], m[..., 11:]
+    two = quadvector_square(quad) > 0.25
+    first = np.eye(5)[0].reshape((1,) * (m.ndim - 1) + (5,))
+    ideals = _two_rotations(scalar, bivector, jnp.where(two, quad, first))
+    negative = ~two & (scalar < 0.0)
+    sign = jnp.where(negative, -1.0, 1.0)
+    regular = _regular(
+        jnp.where(two, 1.0, sign * scalar), jnp.where(two, 0.0, sign * bivector), jnp.where(two, 0.0, sign * quad)
+    )
+    opposite = _opposite(jnp.where(negative, regular, 0.0))
+    return jnp.where(two, ideals, jnp.where(negative, opposite, regular))
+
+
+_log = jax.jit(log_kernel)
+_residual = jax.jit(residual_kernel)
+
+
+def is_unit_motor(m: Float[Array, "*batch 16"]) -> Array:
+    """Whether the closure residual is below the tolerance (NaN is not)."""
+    return _residual(m) < CLOSURE_TOLERANCE
+
+
+def require_motor(m: Float[Array, "*batch 16"], name: str) -> None:
+    """Raise `NotAVersorError`, or `NoLogarithmError` for the versors with m reverse(m) = -1; silent while tracing."""
+    unit = is_unit_motor(m)
+    if not is_concrete(unit) or (place := first_failure(~unit)) is None:
+        return
+    square = even_product_kernel(m[place], m[place] * np.where(np.arange(16) % 11 == 0, 1.0, -1.0))
+    if abs(float(square[0]) + 1.0) < CLOSURE_TOLERANCE and float(jnp.max(jnp.abs(square[11:]))) < CLOSURE_TOLERANCE:
+        raise NoLogarithmError(
+            f"{name} at batch index {place} has F reverse(F) = −1: it reverses time and space, and no exponential does"
+        )
+    raise NotAVersorError(
+        f"{name} at batch index {place} is no unit motor: ‖F reverse(F) − 1‖ is {float(_residual(m[place])):.3g}"
+    )
+
+
+def log(m: MotorLike) -> Float[Array, "*batch 10"]:
+    """Logarithm of motors, (..., 16) to (..., 10): a bivector b with exp(b) = m.
+
+    The principal one: the sum and the difference of its two rotation angles (halves, as in `exp`) lie in [-π, π], so
+    that log(1) = 0, log(-1) = π e12, and log(-m) ≠ log(m) although both are the same motion. Gradients are finite.
+    Raises `NotAVersorError` for input that is no unit motor and `NoLogarithmError` for versors with m reverse(m) = -1;
+    while tracing these cannot be raised and the result is NaN.
+    """
+    motor = coefficients(m, 16, "m")
+    require_motor(motor, "m")
+    return jnp.where(is_unit_motor(motor)[..., None], _log(motor), jnp.nan)
