@@ -72,7 +72,8 @@ def sweep(line: CommandLine, safety: SafetyPack) -> Outcome:
 def show_configuration(line: CommandLine) -> None:
     """Print the configuration that Hydra composes for a command line's first job, and run nothing."""
     _check_installation()
-    _call_hydra(line, [*line.hydra_arguments(first_job=True), "--cfg", str(line.show), *(["--resolve"] if line.resolve else [])])
+    flags = ["--cfg", str(line.show), *(["--resolve"] if line.resolve else [])]
+    _call_hydra(line, [*line.hydra_arguments(first_job=True), *flags])
 
 
 def gather(plan: Plan, folder: Path) -> Outcome:

@@ -170,7 +170,7 @@ def check_job_overrides(overrides: Sequence[str]) -> None:
     for argument in overrides:
         name, equals, rest = argument.partition("=")
         key, text = _check_key(keys.get(name, name) + equals + rest)
-        if key not in TASK_KEYS:
+        if key not in TASK_KEYS or key == "resume":
             raise SafetyOverrideError(f"a job was started with {key}=, which is no key of a job")
         value = _parse_value(key, text, None, lambda group, path: ())
         if value.is_sweep:
