@@ -41,7 +41,7 @@ class RecordError(CoreError, RuntimeError):
     """A record or run cannot be read, or does not say what its hashes say."""
 
 
-class PatternFileError(CoreError, ValueError):
+class PatternFileError(UsageError):
     """A pattern file cannot be read, or is neither a JSON list nor JSONL of rows with a text."""
 
 
@@ -123,3 +123,7 @@ class TracedCheckError(CoreError, TypeError):
 
 class MissingClosureError(CoreError, TypeError):
     """A checked function returned no `Closure`, so that there would be nothing to check."""
+
+
+class PointAtInfinityError(CoreError, ValueError):
+    """A point has no finite coordinates, or a motor carries the origin to infinity."""

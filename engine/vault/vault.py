@@ -1,0 +1,233 @@
+"""An immutable table of field states: `store` returns a new vault, `recall` finds the nearest entries exactly."""
+
+from enum import IntEnum
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from engine.algebra import apply, embed_point, point_coordinates
+from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
+from engine.base.errors import ConfigError, PointAtInfinityError, ShapeError, TracedCheckError
+from engine.base.precision import require_float64
+from engine.field.closure import assert_closed, measure_closure
+from engine.vault.recall import ABSENT, SELF_MATCH, Query, Table, nearest, padded_capacity
+
+
+class Status(IntEnum):
+    """What a review found about an entry. Only coherent entries count as evidence when asked so."""
+
+    UNREVIEWED = 0
+    COHERENT = 1
+    INCOHERENT = 2
+
+
+class Recall(eqx.Module):
+    """What was recalled, nearest first: (..., k) entries of the vault.
+
+    `index` is the entry's place in the vault, -1 where fewer than k may be recalled; there the distance is infinite
+    and the other fields are zero. `distance` is between points, in the unit of their coordinates. `exact` marks the
+    query itself: its motor or the negative, which is the same motion.
+    """
+
+    index: Int[Array, "*batch k"]
+    distance: Float[Array, "*batch k"]
+    exact: Bool[Array, "*batch k"]
+    motor: Float[Array, "*batch k 16"]
+    point: Float[Array, "*batch k 3"]
+    status: Int[Array, "*batch k"]
+    step: Int[Array, "*batch k"]
+
+
+class Vault(eqx.Module):
+    """Field states with the point each carries the origin to, its review status and the step it was stored at.
+
+    Arrays have `capacity` rows, of which the first `count` are entries, in the order they were stored. Storing into a
+    full vault doubles the capacity: programs compiled for smaller vaults stay, and nothing is indexed or rebuilt.
+    """
+
+    motors: Float[Array, "capacity 16"]
+    coordinates: Float[Array, "3 capacity"]
+    statuses: Int[Array, "capacity"]
+    steps: Int[Array, "capacity"]
+    count: Int[Array, ""]
+
+    @classmethod
+    def empty(cls, capacity: int) -> "Vault":
+        """A vault for at least `capacity` entries. Raises `ConfigError` unless that is a positive integer."""
+        if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:
+            raise ConfigError(f"a vault needs a capacity of at least 1, not {capacity!r}")
+        rows = padded_capacity(int(capacity))
+        return cls(
+            motors=jnp.zeros((rows, 16)),
+            coordinates=jnp.zeros((3, rows)),
+            statuses=jnp.zeros(rows, jnp.int64),
+            steps=jnp.zeros(rows, jnp.int64),
+            count=jnp.zeros((), jnp.int64),
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Entries that fit before the vault grows."""
+        return self.motors.shape[0]
+
+    @property
+    def points(self) -> Float[Array, "capacity 3"]:
+        """Coordinates of the entries' points."""
+        return self.coordinates.T
+
+    def __len__(self) -> int:
+        return int(self.count)
+
+    def store(self, motor: MotorLike, *, status: Status | str = Status.UNREVIEWED, step: Any = 0) -> "Vault":
+        """A vault with `motor`, (16,) or (entries, 16), appended; this one is left alone.
+
+        `step`: the step of the run a state comes from, one integer or one per entry. Raises `VersorClosureError` for a
+        motor off the manifold, `PointAtInfinityError` for one that carries the origin to infinity, `PrecisionError` and
+        `ShapeError`; `TracedCheckError` inside jit, where those checks would be dropped.
+        """
+        motors = _entries(motor)
+        code = jnp.full(motors.shape[0], _status(status), jnp.int64)
+        steps = jnp.broadcast_to(jnp.asarray(step, jnp.int64), motors.shape[:1])
+        count = len(self) + motors.shape[0]
+        vault = self
+        if count > self.capacity:
+            doublings = int(np.ceil(np.log2(count / self.capacity)))
+            vault = grow_program(self, self.capacity * 2**doublings)
+        return store_program(vault, motors, carried_points(motors), code, steps)
+
+    def review(self, index: int, status: Status | str) -> "Vault":
+        """A vault in which the entry at `index` has another status. Raises `ConfigError` if there is no such entry."""
+        if not 0 <= index < len(self):
+            raise ConfigError(f"there is no entry {index}: the vault holds {len(self)}")
+        return eqx.tree_at(lambda vault: vault.statuses, self, self.statuses.at[index].set(_status(status)))
+
+    def recall(self, query: Any, k: int, *, coherent_only: bool = False) -> Recall:
+        """The `k` entries nearest to `query`, a motor (..., 16) or a point (..., 3); see `Recall` for the shapes.
+
+        Exact by the distance of points; the query's own motor comes first, ties go to the lowest index. With
+        `coherent_only` only entries reviewed as coherent are found. Raises `VersorClosureError` for a motor off the
+        manifold, `PointAtInfinityError` for a point that is not finite, `PrecisionError`, `ShapeError`, and
+        `ConfigError` for k below 1. While tracing nothing is raised, and a query that is not finite recalls nothing.
+        """
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ConfigError(f"k must be a positive integer, not {k!r}")
+        return recall_program(self, _query(query), jnp.asarray(coherent_only), int(k))
+
+
+def carried_points(motor: Float[Array, "*batch 16"]) -> Float[Array, "*batch 3"]:
+    """The points to which motors carry the origin; not finite where that is infinity."""
+    return point_coordinates(apply(motor, jnp.broadcast_to(embed_point(jnp.zeros(3)), (*motor.shape[:-1], 32))))
+
+
+def _status(status: Status | str) -> int:
+    if isinstance(status, str):
+        names = {member.name.lower(): member for member in Status}
+        if status not in names:
+            raise ConfigError(f"unknown review status {status!r}: one of {', '.join(names)}")
+        return int(names[status])
+    return int(Status(status))
+
+
+def _entries(motor: MotorLike) -> Float[Array, "entries 16"]:
+    """Motors that may be stored, as rows; the checks are made now or not at all."""
+    motors = coefficients(motor, 16, "motor")
+    if motors.ndim > 2:
+        raise ShapeError(f"motor has shape {motors.shape}; (16,) or (entries, 16) can be stored")
+    if not is_concrete(motors):
+        raise TracedCheckError("a vault checks what it stores on the host: call store outside jit, vmap and grad")
+    rows = motors.reshape(-1, 16)
+    assert_closed(measure_closure(rows))
+    _require_finite(carried_points(rows))
+    return rows
+
+
+def _query(query: Any) -> Query:
+    value = require_float64(query, "query")
+    if value.ndim == 0 or value.shape[-1] not in (3, 16):
+        raise ShapeError(f"query has shape {value.shape}; a motor (..., 16) or a point (..., 3) is needed")
+    if value.shape[-1] == 3:
+        found = Query(value, None)
+    else:
+        if is_concrete(value):
+            assert_closed(measure_closure(value))
+        found = Query(carried_points(value), value)
+    if is_concrete(value):
+        _require_finite(found.point)
+    return found
+
+
+def _require_finite(points: Float[Array, "*batch 3"]) -> None:
+    if (place := first_failure(~jnp.all(jnp.isfinite(points), axis=-1))) is not None:
+        raise PointAtInfinityError(f"the origin is carried to infinity, or the point is not finite, at index {place}")
+
+
+def _store(
+    vault: Vault,
+    motors: Float[Array, "entries 16"],
+    points: Float[Array, "entries 3"],
+    statuses: Int[Array, "entries"],
+    steps: Int[Array, "entries"],
+) -> Vault:
+    start = vault.count
+    return Vault(
+        motors=lax.dynamic_update_slice_in_dim(vault.motors, motors, start, axis=0),
+        coordinates=lax.dynamic_update_slice_in_dim(vault.coordinates, points.T, start, axis=1),
+        statuses=lax.dynamic_update_slice_in_dim(vault.statuses, statuses, start, axis=0),
+        steps=lax.dynamic_update_slice_in_dim(vault.steps, steps, start, axis=0),
+        count=start + motors.shape[0],
+    )
+
+
+def _grow(vault: Vault, capacity: int) -> Vault:
+    extra = capacity - vault.capacity
+    return Vault(
+        motors=jnp.pad(vault.motors, ((0, extra), (0, 0))),
+        coordinates=jnp.pad(vault.coordinates, ((0, 0), (0, extra))),
+        statuses=jnp.pad(vault.statuses, (0, extra)),
+        steps=jnp.pad(vault.steps, (0, extra)),
+        count=vault.count,
+    )
+
+
+def _recall(vault: Vault, query: Query, coherent_only: Bool[Array, ""], k: int) -> Recall:
+    eligible = jnp.arange(vault.capacity) < vault.count
+    eligible = eligible & (~coherent_only | (vault.statuses == Status.COHERENT))
+    batch = query.point.shape[:-1]
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), query)
+    found = min(k, vault.capacity)
+    index, rank = nearest(Table(vault.coordinates, vault.motors, eligible), flat, found)
+    short = ((0, 0), (0, k - found))
+    index, rank = jnp.pad(index, short), jnp.pad(rank, short, constant_values=ABSENT)
+    return _recalled(vault, index.reshape(*batch, k), rank.reshape(*batch, k))
+
+
+def _recalled(vault: Vault, index: Int[Array, "*batch k"], rank: Float[Array, "*batch k"]) -> Recall:
+    present = rank < ABSENT
+    exact = rank == SELF_MATCH
+    distance = jnp.where(exact, 0.0, jnp.where(present, jnp.sqrt(jnp.abs(rank)), jnp.inf))
+
+    def rows(values: Array) -> Array:
+        picked = values[index]
+        return jnp.where(present.reshape(*present.shape, *(1,) * (picked.ndim - present.ndim)), picked, 0)
+
+    return Recall(
+        index=jnp.where(present, index, -1),
+        distance=distance,
+        exact=exact,
+        motor=rows(vault.motors),
+        point=rows(vault.points),
+        status=rows(vault.statuses),
+        step=rows(vault.steps),
+    )
+
+
+store_program = jax.jit(_store)
+"""The compiled program behind `Vault.store`; its no-repair proof takes both arrays of motors as the state."""
+
+grow_program = jax.jit(_grow, static_argnums=1)
+recall_program = jax.jit(_recall, static_argnums=3)
