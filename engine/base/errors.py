@@ -127,3 +127,14 @@ class MissingClosureError(CoreError, TypeError):
 
 class PointAtInfinityError(CoreError, ValueError):
     """A point has no finite coordinates, or a motor carries the origin to infinity."""
+
+
+class PromptRefusedError(CoreError, ValueError):
+    """A text cannot be taken as a prompt. Attribute: `reason`, one of `engine.language.text.REFUSALS`."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.args, self.__dict__.copy()))
