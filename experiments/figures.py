@@ -35,9 +35,13 @@ def figures(rows: Sequence[Row], summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def rendered(figure: Any, form: str) -> bytes:
     """Return the bytes of `figure` as `png` or `svg`; the same figure gives the same bytes."""
+    import matplotlib
+
     sink = io.BytesIO()
     metadata = {"Software": None} if form == "png" else {"Date": None, "Creator": None}
-    figure.savefig(sink, format=form, dpi=144, metadata=metadata)
+    # The salt makes the ids inside an SVG depend on its content alone.
+    with matplotlib.rc_context({"svg.hashsalt": "corefield"}):
+        figure.savefig(sink, format=form, dpi=144, metadata=metadata)
     return sink.getvalue()
 
 
@@ -88,6 +92,20 @@ def draw_residual(rows: Sequence[Row]) -> Any:
     axes.axhline(1e-6, color="black", linewidth=1, linestyle="--", label="tolerance")
     axes.set_yscale("log")
     axes.set_xlabel("share of rows")
+    axes.set_ylabel("worst closure residual")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_residual_by_step(by_step: Mapping[str, Sequence[float | None]]) -> Any:
+    """Return the worst closure residual of each identity over the steps of its walks; a gap is not finite."""
+    figure, axes = _new_figure(7.0, 3.2)
+    for position, (label, values) in enumerate(by_step.items()):
+        shown = [np.nan if value is None else max(value, 1e-18) for value in values]
+        axes.plot(range(len(shown)), shown, color=PALETTE[position % len(PALETTE)], label=label)
+    axes.axhline(1e-6, color="black", linewidth=1, linestyle="--", label="tolerance")
+    axes.set_yscale("log")
+    axes.set_xlabel("step")
     axes.set_ylabel("worst closure residual")
     axes.legend(frameon=False, fontsize=8)
     return figure

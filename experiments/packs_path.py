@@ -5,6 +5,8 @@ from pathlib import Path
 
 from engine.base.errors import ConfigError
 from experiments.values import PACK_ID
+from packs.identity.loader import load_identity_manifold
+from packs.language.loader import load_language_pack
 
 GROUPS = ("identity", "language")
 _SHIPPED = Path(__file__).resolve().parent.parent / "packs"
@@ -17,6 +19,14 @@ def search_paths(group: str, packs_path: str | None) -> tuple[str, ...] | None:
         return None
     folder = os.path.join(packs_path, "identity") if group == "identity" else packs_path
     return (folder,) if os.path.isdir(folder) else None
+
+
+def pack_sha256(group: str, name: str, packs_path: str | None) -> str:
+    """Load a pack and return its digest. Raises `IdentityPackError` or `LanguagePackError`."""
+    paths = search_paths(group, packs_path)
+    if group == "identity":
+        return load_identity_manifold(name, search_paths=paths).sha256
+    return load_language_pack(name, search_paths=paths).sha256
 
 
 def user_ids(group: str, packs_path: str | None) -> tuple[str, ...]:

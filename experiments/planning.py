@@ -10,11 +10,9 @@ from engine.base.errors import CheckpointMismatchError, ConfigError, RecordError
 from experiments.config import JobSettings, SweepConf
 from experiments.job import prompts_sha256
 from experiments.overrides import CommandLine, check_command_line
-from experiments.packs_path import installed_ids, new_ids, search_paths
+from experiments.packs_path import GROUPS, installed_ids, new_ids, pack_sha256
 from experiments.prompts import load_prompts
 from experiments.rundir import PLAN, SCHEMA_VERSION, read_json
-from packs.identity.loader import load_identity_manifold
-from packs.language.loader import load_language_pack
 from packs.safety.loader import SafetyPack
 
 
@@ -54,23 +52,21 @@ def make_plan(line: CommandLine, safety: SafetyPack) -> Plan:
     """
     jobs = tuple(_settings(values) for values in line.jobs())
     packs_path = line.single("packs_path")
-    for group in ("identity", "language"):
+    for group in GROUPS:
         new_ids(group, packs_path)
-    identities = {
-        job.identity: load_identity_manifold(job.identity, search_paths=search_paths("identity", packs_path)).sha256
-        for job in _first_of_each(jobs, "identity")
-    }
-    languages = {
-        job.language: load_language_pack(job.language, search_paths=search_paths("language", packs_path)).sha256
-        for job in _first_of_each(jobs, "language")
+    digests = {
+        group: {
+            name: pack_sha256(group, name, packs_path) for name in dict.fromkeys(getattr(job, group) for job in jobs)
+        }
+        for group in GROUPS
     }
     prompts = {
         job.language: prompts_sha256(load_prompts(job.prompts, job.language, job.limit))
-        for job in _first_of_each(jobs, "language")
+        for job in {job.language: job for job in jobs}.values()
     }
     _require_one_prompt_set(jobs)
     _require_device(jobs[0].device)
-    return Plan(line, jobs, safety.sha256, {"identity": identities, "language": languages}, prompts)
+    return Plan(line, jobs, safety.sha256, digests, prompts)
 
 
 def read_plan(folder: Path, safety: SafetyPack) -> Plan:
@@ -117,13 +113,6 @@ def _settings(values: Mapping[str, str]) -> JobSettings:
 
 DEFAULT_CHOICES = {"identity": "default_general_v1", "language": "en"}
 """The group choices of `configs/config.yaml`; a test compares them."""
-
-
-def _first_of_each(jobs: tuple[JobSettings, ...], name: str) -> list[JobSettings]:
-    first: dict[str, JobSettings] = {}
-    for job in jobs:
-        first.setdefault(getattr(job, name), job)
-    return list(first.values())
 
 
 def _require_one_prompt_set(jobs: tuple[JobSettings, ...]) -> None:

@@ -67,16 +67,21 @@ def _column_type(name: str) -> Any:
 
 def write_table(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write `results.parquet` and `results.csv` in `folder`. Lists (`tokens`, `final_motor`) are JSON text in both."""
-    import pyarrow.csv
     import pyarrow.parquet
 
-    table = to_table(rows)
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(table, sink)
+    pyarrow.parquet.write_table(to_table(rows), sink)
     write_bytes(folder / "results.parquet", sink.getvalue())
-    text = io.BytesIO()
-    pyarrow.csv.write_csv(table, text)
-    write_bytes(folder / "results.csv", text.getvalue())
+    write_bytes(folder / "results.csv", csv_bytes(rows))
+
+
+def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the rows as CSV; numbers are written so that they read back as the same float64."""
+    import pyarrow.csv
+
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(to_table(rows), sink)
+    return sink.getvalue()
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -22,6 +22,7 @@ MANIFEST = "manifest.json"
 PLAN = "plan.json"
 STATUS = "status.json"
 LOCK = ".lock"
+REPORT = "report.html"
 SCHEMA_VERSION = "1.0.0"
 DEFAULT_PARENT = "runs"
 MAX_JSON_BYTES = 64 * 1024 * 1024
@@ -102,7 +103,7 @@ def listed_files(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
         is_leftover = path.name.startswith(".") and path.name.endswith(".tmp")
-        if path.is_file() and relative not in (MANIFEST, LOCK) and not is_leftover:
+        if path.is_file() and relative not in (MANIFEST, LOCK, REPORT) and not is_leftover:
             yield relative
 
 

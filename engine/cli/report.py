@@ -8,7 +8,9 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     """Add `core report`."""
     parser = commands.add_parser("report", help="write a self-contained HTML page about a run", allow_abbrev=False)
     parser.add_argument("run", metavar="RUN_DIR", type=Path)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (default: RUN_DIR/report.html)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="where to write it (default: beside the run, RUN_DIR.report.html)"
+    )
     parser.set_defaults(handler=_run)
 
 
