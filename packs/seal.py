@@ -10,6 +10,7 @@ verdict is recomputed from the gates: `ratified: true` counts for nothing by its
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ MAX_REPORT_BYTES = 1024 * 1024
 REQUIRED_GATES: Mapping[str, float] = {"schema_and_bounds_eq_1": 1.0}
 """Name and threshold of each gate that a report must hold, all of them passed."""
 
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _REPORT_FIELDS = frozenset(
     {
         "schema_version",
@@ -177,8 +179,8 @@ def _check_report_fields(report: Mapping[str, Any], name: str) -> None:
     require_id(report["pack_id"], what=f"{name}: pack_id")
     for field in ("pack_sha256", "course_sha256", "plan_sha256", REPORT_SEAL_FIELD):
         require_sha256(report[field], what=f"{name}: {field}")
-    if not isinstance(report["issued_at"], str) or not report["issued_at"].isprintable():
-        raise PackFormatError(f"{name}: issued_at is not a time")
+    if not isinstance(report["issued_at"], str) or _TIME.fullmatch(report["issued_at"]) is None:
+        raise PackFormatError(f"{name}: issued_at is not a time of the form 2026-01-31T12:00:00Z")
     if not isinstance(report["trace_hashes"], dict) or not report["trace_hashes"]:
         raise PackFormatError(f"{name}: trace_hashes is empty or not an object")
     for step, digest in report["trace_hashes"].items():

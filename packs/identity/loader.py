@@ -5,6 +5,7 @@ union with the safety pack.
 """
 
 import difflib
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -59,8 +60,8 @@ def load_identity_manifold(
     Raises:
       IdentityPackError: unknown (with the nearest names), malformed, out of bounds, unsealed or altered.
     """
-    folders = _folders(search_paths)
     try:
+        folders = _folders(search_paths)
         if not is_id(pack_id):
             raise PackFormatError(f"{shown(pack_id)} is not a pack id; ids are not paths")
         folder = _find(pack_id, folders)
@@ -93,12 +94,15 @@ def load_file(path: Path, *, unratified: bool = False) -> IdentityPack:
         if not unratified:
             verify_seal(value, pack_bytes, read_once(f"{stem}{REPORT_ENDING}", MAX_REPORT_BYTES, folder=descriptor))
     if unratified:
-        sys.stderr.write(f"WARNING: {UNRATIFIED_VARIABLE}=1: the seal of identity pack {stem} is NOT checked\n")
+        _warn(f"{UNRATIFIED_VARIABLE}=1: the seal of identity pack {stem} is NOT checked")
     return _operative(body, pack_bytes, ratified=not unratified)
 
 
 def _folders(search_paths: Sequence[str | os.PathLike[str]] | None) -> tuple[Path, ...]:
-    return (_FOLDER, *(Path(path) for path in search_paths or ()))
+    if isinstance(search_paths, str | os.PathLike):
+        raise PackFormatError("search_paths is a list of folders, not one path")
+    # A user's packs_path may hold languages only; whatever is there but is no folder is refused on opening.
+    return (_FOLDER, *(Path(path) for path in search_paths or () if os.path.lexists(path)))
 
 
 def _ids_in(folder: Path) -> tuple[str, ...]:
@@ -133,3 +137,9 @@ def _operative(body: IdentityBody, pack_bytes: bytes, *, ratified: bool) -> Iden
         sha256=sha256_hex(pack_bytes),
         ratified=ratified,
     )
+
+
+@functools.cache
+def _warn(text: str) -> None:
+    """Say it once a process: a sweep loads its packs many times."""
+    sys.stderr.write(f"WARNING: {text}\n")

@@ -13,12 +13,14 @@ _CONFUSABLE = str.maketrans({"0": "o", "1": "l", "i": "l", "3": "e", "4": "a", "
 _CONFUSABLE_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _POLARITY_TEXT = """
 no not non never nor dont without anti un allow allows allowed permit permits enable enabled disable disabled skip
-ignore ignores off on maybe deny drop dropped waive waived bypass exempt except false true
+ignore ignores off on maybe deny drop dropped waive waived bypass exempt except false true yes may can keep keeps
+preserve preserves break breaks
 """
-_POLARITY = frozenset(_POLARITY_TEXT.split())
 _LARGEST_TYPO = 2
-"""Insertions, deletions, substitutions and swaps of neighbours that still pass for the same word; the shortest safety
-id has 18 letters."""
+"""Insertions, deletions, substitutions and swaps of neighbours that still pass for the same words."""
+_LETTERS_PER_TYPO = 5
+_SHORTEST_FRAGMENT = 8
+"""Ids of a stricter safety pack may be short: `no_harm` must not take `no_charm_offensive` for its look-alike."""
 
 
 def refuse_lookalikes(boundary_ids: Iterable[str], safety_ids: frozenset[str], *, pack_id: str) -> None:
@@ -33,11 +35,12 @@ def refuse_lookalikes(boundary_ids: Iterable[str], safety_ids: frozenset[str], *
 
 def resembles(boundary: str, safety: str) -> bool:
     """Return whether `boundary` could be read as `safety`, its negation, or a variant of it."""
-    core, safety_core = _core(boundary), _core(safety)
-    if safety_core and safety_core in core:
+    words, safety_words = _content_words(boundary), _content_words(safety)
+    core, safety_core = "".join(words), "".join(safety_words)
+    if set(safety_words) <= set(words) or (len(safety_core) >= _SHORTEST_FRAGMENT and safety_core in core):
         return True
-    ours, theirs = skeleton(boundary), skeleton(safety)
-    return edit_distance(ours, theirs) <= _LARGEST_TYPO or edit_distance(core, safety_core) <= _LARGEST_TYPO
+    typos = min(_LARGEST_TYPO, len(safety_core) // _LETTERS_PER_TYPO)
+    return min(edit_distance(skeleton(boundary), skeleton(safety)), edit_distance(core, safety_core)) <= typos
 
 
 def skeleton(text: str) -> str:
@@ -48,11 +51,14 @@ def skeleton(text: str) -> str:
     return folded
 
 
-def _core(text: str) -> str:
-    """The skeleton of what is left when every word that only affirms or negates is taken out."""
-    folded = ("_" + text.strip("_") + "_").translate(_CONFUSABLE)
-    polarity = {word.translate(_CONFUSABLE) for word in _POLARITY}
-    return skeleton("_".join(word for word in folded.split("_") if word and word not in polarity))
+_POLARITY = frozenset(skeleton(word) for word in _POLARITY_TEXT.split())
+
+
+def _content_words(text: str) -> tuple[str, ...]:
+    """Return the skeletons of the words that do more than affirm or negate; all words if none does."""
+    words = [skeleton(word) for word in text.split("_") if word]
+    content = tuple(word for word in words if word not in _POLARITY)
+    return content or tuple(words)
 
 
 def edit_distance(left: str, right: str) -> int:

@@ -123,7 +123,7 @@ def parse_body(value: Mapping[str, Any], *, stem: str, sealed: bool = True) -> I
         pack_id=pack_id,
         version=value["version"],
         description=value["description"],
-        alignment_threshold=require_number(value["alignment_threshold"], 0, 1, what=f"{stem}: alignment_threshold"),
+        alignment_threshold=require_number(value["alignment_threshold"], 0.0, 1.0, what=f"{stem}: alignment_threshold"),
         boundary_ids=boundary_ids,
         value_axes=axes,
         surface_preferences=(
@@ -155,14 +155,14 @@ def _parse_axis(value: object, what: str) -> ValueAxis:
     direction = value["direction"]
     if not isinstance(direction, list) or len(direction) != 3:
         raise PackFormatError(f"{what}: direction must be three numbers")
-    x, y, z = (require_number(component, -1, 1, what=f"{what}: direction") for component in direction)
+    x, y, z = (require_number(component, -1.0, 1.0, what=f"{what}: direction") for component in direction)
     if math.hypot(x, y, z) < SHORTEST_DIRECTION:
         raise PackFormatError(f"{what}: the direction is zero")
     return ValueAxis(
         axis_id=axis_id,
         name=require_text(value["name"], what=f"{what}: name", longest=200),
         direction=(x, y, z),
-        weight=require_number(value["weight"], 0, MAX_WEIGHT, what=f"{what}: weight"),
+        weight=require_number(value["weight"], 0.0, MAX_WEIGHT, what=f"{what}: weight"),
         note=require_text(value["note"], what=f"{what}: note", may_be_empty=True),
     )
 
@@ -173,7 +173,7 @@ def _parse_preferences(value: object, axes: tuple[ValueAxis, ...], stem: str) ->
         raise PackFormatError(f"{what}: not an object")
     require_fields(value, _PREFERENCE_FIELDS | ({"axis_hedges"} & set(value)), name=what)
     strong, soft, band = (
-        require_number(value[field], 0, 1, what=f"{what}: {field}")
+        require_number(value[field], 0.0, 1.0, what=f"{what}: {field}")
         for field in ("hedge_threshold_strong", "hedge_threshold_soft", "qualified_band_high")
     )
     if not strong <= soft <= band:

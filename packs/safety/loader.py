@@ -5,6 +5,7 @@ pin in `packs.safety.pinned` before a byte is parsed, checks schema, seal and ve
 failure is a `SafetyPackError`; no other exception type escapes, and nothing may catch it to go on.
 """
 
+import functools
 import os
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from packs.errors import PackFormatError
 from packs.errors import SafetyOverrideError as SafetyOverrideError
 from packs.errors import SafetyPackError as SafetyPackError
 from packs.files import list_folder, open_folder, read_once
+from packs.ids import require_id, shown
 from packs.safety import pinned
 from packs.safety.schema import SafetyBody, parse_body
 from packs.seal import MAX_REPORT_BYTES, REPORT_ENDING, sha256_hex, verify_seal
@@ -123,22 +125,29 @@ def _allows_unratified(value: str | None, root: Path) -> bool:
 
 
 def _read_folder(folder: Path, pack_id: str, unratified: bool) -> tuple[str, bytes, bytes | None]:
+    """Return id, pack bytes and report bytes (None if unratified) of a folder with one pack and nothing else."""
     with open_folder(folder) as descriptor:
         names = [name for name in list_folder(descriptor) if name.lower().endswith(".json")]
-        reports = [name for name in names if name.endswith(REPORT_ENDING)]
-        packs = [name for name in names if name not in reports]
-        if unratified and len(packs) == 1:
-            # A pack under work may have an id of its own and no report yet.
-            return packs[0][: -len(".json")], read_once(packs[0], MAX_PACK_BYTES, folder=descriptor), None
-        expected = [f"{pack_id}.json", f"{pack_id}{REPORT_ENDING}"]
-        for name in expected:
+        if unratified:
+            pack_id = _only_pack(names)
+        pack_name, report_name = f"{pack_id}.json", f"{pack_id}{REPORT_ENDING}"
+        for name in (pack_name,) if unratified else (pack_name, report_name):
             if name not in names:
                 raise PackFormatError(f"{name} is missing")
         for name in names:
-            if name not in expected:
-                raise PackFormatError(f"{ascii(name)[:100]} has no place beside the one pack and its report")
-        pack_bytes = read_once(expected[0], MAX_PACK_BYTES, folder=descriptor)
-        return pack_id, pack_bytes, read_once(expected[1], MAX_REPORT_BYTES, folder=descriptor)
+            if name not in (pack_name, report_name):
+                raise PackFormatError(f"{shown(name)} has no place beside the one pack and its report")
+        pack_bytes = read_once(pack_name, MAX_PACK_BYTES, folder=descriptor)
+        if unratified:
+            return pack_id, pack_bytes, None
+        return pack_id, pack_bytes, read_once(report_name, MAX_REPORT_BYTES, folder=descriptor)
+
+
+def _only_pack(names: list[str]) -> str:
+    packs = [name for name in names if not name.endswith(REPORT_ENDING)]
+    if len(packs) != 1:
+        raise PackFormatError(f"{len(packs)} packs in the folder, where one has to be")
+    return require_id(packs[0].removesuffix(".json"), what="file name")
 
 
 def _check_pack(pack_id: str, pack_bytes: bytes, report_bytes: bytes | None) -> SafetyBody:
@@ -162,5 +171,7 @@ def _operative(body: SafetyBody, pack_bytes: bytes, *, ratified: bool) -> Safety
     )
 
 
+@functools.cache
 def _warn(text: str) -> None:
+    """Say it once a process: a sweep loads the pack at every record."""
     sys.stderr.write(f"WARNING: {text}\n")
