@@ -7,10 +7,12 @@ each aligned word goes `strength * PULL` of the way: W <- W exp(t log(reverse(W)
 
 from collections.abc import Sequence
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
+from engine.algebra import slerp
 from engine.language import rigid
 from packs.language.model import Alignment
 
@@ -56,10 +58,20 @@ def pull(
     targets: Float[ndarray, "edges 6"],
     strength: Float[ndarray, " edges"],
 ) -> Float[ndarray, "words 6"]:
-    """Return the coordinates with each aligned word drawn towards its target, in the order of the edges."""
+    """Return the coordinates with each aligned word drawn towards its targets.
+
+    A word aligned to several languages is drawn to each in turn, in the order of the edges.
+    """
     pulled = coordinates.copy()
-    for word, target, share in zip(words, targets, strength, strict=True):
-        start = rigid.motors_from_coordinates(pulled[word])
-        end = rigid.motors_from_coordinates(target)
-        pulled[word] = rigid.coordinates_from_motors(rigid.geodesic(start, end, PULL * share))
+    for batch in _one_edge_per_word(words):
+        start = rigid.motors_from_coordinates(pulled[words[batch]])
+        end = rigid.motors_from_coordinates(targets[batch])
+        drawn = slerp(jnp.asarray(start), jnp.asarray(end), jnp.asarray(PULL * strength[batch]))
+        pulled[words[batch]] = rigid.coordinates_from_motors(np.asarray(drawn))
     return pulled
+
+
+def _one_edge_per_word(words: Int[ndarray, " edges"]) -> list[Int[ndarray, " batch"]]:
+    """Return edge numbers in groups: the first edge of every word, then the second, and so on."""
+    turn = np.array([int(np.sum(words[:number] == word)) for number, word in enumerate(words)])
+    return [np.flatnonzero(turn == number) for number in range(int(turn.max()) + 1)]

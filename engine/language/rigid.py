@@ -72,37 +72,3 @@ def translation_vectors(motor: Float[ndarray, "*batch 16"]) -> Float[ndarray, "*
 def coordinates_from_motors(motor: Float[ndarray, "*batch 16"]) -> Float[ndarray, "*batch 6"]:
     """Return (x, r) of rigid motors: the inverse of `motors_from_coordinates` up to whole turns."""
     return np.concatenate([translation_vectors(motor), rotation_vectors(motor)], axis=-1)
-
-
-def geodesic(
-    start: Float[ndarray, "*batch 16"], end: Float[ndarray, "*batch 16"], share: float
-) -> Float[ndarray, "*batch 16"]:
-    """Return the rigid motor `share` of the way from `start` to `end` along the shorter screw."""
-    relative = multiply(reverse(start), end)
-    return multiply(start, screw_power(relative, share))
-
-
-def screw_power(motor: Float[ndarray, "*batch 16"], share: float) -> Float[ndarray, "*batch 16"]:
-    """Return the power of a rigid motor: the turn and the shift of its screw, both times `share`.
-
-    Along the one-parameter group x'(s) = [r] x + v the translation after time t is d_t = (integral of exp(s [r]) ds
-    over 0..t) v; v follows from d_1 = d (Murray, Li, Sastry, "A Mathematical Introduction to Robotic Manipulation",
-    1994, section 2.3). Solvable for turns below 2 pi, and rotation vectors stop at pi.
-    """
-    turn, shift = rotation_vectors(motor), translation_vectors(motor)
-    velocity = np.linalg.solve(_flow(turn, 1.0), shift[..., None])
-    moved = (_flow(turn, share) @ velocity)[..., 0]
-    return multiply(translators(moved), rotors(turn * share))
-
-
-def _flow(turn: Float[ndarray, "*batch 3"], share: float) -> Float[ndarray, "*batch 3 3"]:
-    """Return the integral of exp(s [turn]) ds over 0..share, where [turn] is the cross-product matrix."""
-    angle = np.linalg.norm(turn, axis=-1)[..., None, None]
-    x, y, z = np.moveaxis(turn, -1, 0)
-    zero = np.zeros_like(x)
-    cross = np.stack([np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], -2)
-    small = angle < 1e-6
-    safe = np.where(small, 1.0, angle)
-    first = np.where(small, share**2 / 2, (1 - np.cos(share * safe)) / safe**2)
-    second = np.where(small, share**3 / 6, (share * safe - np.sin(share * safe)) / safe**3)
-    return share * np.eye(3) + first * cross + second * (cross @ cross)
