@@ -5,7 +5,7 @@ Conventions of docs/conventions.md: n_o = ½(e5 - e4), n_inf = e4 + e5, T(t) = 1
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from engine.algebra.arguments import (
     BivectorLike,
@@ -28,7 +28,7 @@ _BLADE_TOLERANCE = 1e-9
 """Relative size of B ∧ B, and of |B²|, that still counts as zero: far above rounding, far below any intended plane."""
 
 
-def coefficients_fit(m: Float[Array, "*batch 16"]) -> Float[Array, "*batch"]:
+def coefficients_fit(m: Float[Array, "*batch 16"]) -> Bool[Array, "*batch"]:
     """Whether the rounding of the motor's own coefficients, eps ‖m‖², stays below the closure tolerance.
 
     m reverse(m) is a sum of products of size ‖m‖², each rounded to eps: a translator by t has ‖m‖² = 1 + ½ t², so that
