@@ -85,7 +85,7 @@ def settings_from(composed: Mapping[str, Any]) -> JobSettings:
     return JobSettings(**values)
 
 
-def _between(name: str, value: float, low: float, high: float) -> None:
+def _between(name: str, value: int | float, low: int | float, high: int | float) -> None:
     # Written so that NaN fails.
     if not low <= value <= high:
         raise ConfigError(f"{name}={value}: expected a value from {low} to {high}")

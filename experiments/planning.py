@@ -50,7 +50,7 @@ def make_plan(line: CommandLine, safety: SafetyPack) -> Plan:
     Raises the typed error of whatever is refused: a setting out of range, a pack that does not load, prompts that
     cannot be read, a device that is not there.
     """
-    jobs = tuple(_settings(values) for values in line.jobs())
+    jobs = tuple(settings_of_job(values) for values in line.jobs())
     packs_path = line.single("packs_path")
     for group in GROUPS:
         new_ids(group, packs_path)
@@ -92,7 +92,7 @@ def read_plan(folder: Path, safety: SafetyPack) -> Plan:
     return plan
 
 
-def _settings(values: Mapping[str, str]) -> JobSettings:
+def settings_of_job(values: Mapping[str, str]) -> JobSettings:
     """Return a job's settings from plain texts; what is not given has the default of the schema."""
     defaults = SweepConf()
     whole = {name: int(values[name]) for name in ("seed", "steps", "limit") if name in values}

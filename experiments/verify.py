@@ -100,7 +100,8 @@ def _check_packs(plan: Mapping[str, Any], findings: Findings) -> bool:
     packs_path = plan["jobs"][0]["packs_path"]
     found = {"safety": load_safety_pack().sha256}
     recorded = {"safety": plan["safety_sha256"]}
-    for group, name in ((group, name) for group in GROUPS for name in plan["pack_sha256"][group]):
+    named = [(group, name) for group in GROUPS for name in plan["pack_sha256"][group]]
+    for group, name in named:
         recorded[f"{group} {name}"] = plan["pack_sha256"][group][name]
         try:
             found[f"{group} {name}"] = pack_sha256(group, name, packs_path)

@@ -13,7 +13,7 @@ from engine import __version__
 from engine.base.command import one_line as one_line
 from engine.base.command import run_command
 
-COMMAND_MODULES: tuple[str, ...] = ("sweep", "verify", "report", "packs")
+COMMAND_MODULES: tuple[str, ...] = ("sweep", "verify", "report", "packs", "instruments", "readings")
 """Modules under `engine.cli` that register commands, in the order of `core --help`."""
 
 
@@ -42,9 +42,8 @@ def _dispatch(argv: Sequence[str] | None) -> int:
 
 
 def _require_operative_installation() -> None:
-    from packs.safety.loader import load_safety_pack
-
     from engine.base.origin import verify_one_root
+    from packs.safety.loader import load_safety_pack
 
     verify_one_root()
     load_safety_pack()
