@@ -76,6 +76,7 @@ def compile_vocabulary(pack: LanguagePack) -> Vocabulary:
         operator_motors=jnp.asarray(rigid.rotors(_vectors([operator.rotor for operator in pack.operators]))),
         root_motors=jnp.asarray(root_motors),
         roots=jnp.asarray(roots),
+        function_motors=jnp.asarray(rigid.rotors(_vectors([entry.rotor for entry in pack.function_words]))),
         rotation_weight=geometry.rotation_weight,
         index=FormIndex(pack.lexicon, pack.forms, pack.operators, pack.function_words),
     )

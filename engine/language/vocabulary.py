@@ -24,6 +24,7 @@ class Vocabulary:
       operators: names of the morphological operators.
       operator_motors: the rotor of each.
       root_motors, roots: one motor per word root, and for each word the number of its root or -1.
+      function_motors: the rotor of each function word of the pack.
       rotation_weight: scene units per radian in `motor_distance`: the ratio at which both halves of the embedding
         have the scale the graph gave them.
       index: look-up of written words.
@@ -42,6 +43,7 @@ class Vocabulary:
     operator_motors: Float[Array, "operators 16"]
     root_motors: Float[Array, "roots 16"]
     roots: Int[Array, " words"]
+    function_motors: Float[Array, "functions 16"]
     rotation_weight: float
     index: FormIndex
 

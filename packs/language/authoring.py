@@ -23,6 +23,10 @@ RELATION_ANGLE = math.pi / 3
 OPERATOR_ANGLE = math.pi / 12
 """Turn of a morphological operator: a form stays close to its lemma."""
 
+FUNCTION_ANGLE = 2.0
+"""Turn of a function word's rotor, one direction for each role: grammar turns a prompt as much as a content word does,
+so that the alignment of short questions covers [0, 1] too (docs/language-geometry.md)."""
+
 _GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
@@ -81,7 +85,7 @@ def build_files(tables: Tables, pack_id: str, anchors: Mapping[str, Anchor]) -> 
     operators = [_operator(row, number) for number, row in enumerate(tables.operators)]
     forms = [_form(row) for row in tables.morphology]
     lexicon = [_lexeme(row, tables, number) for number, row in enumerate(tables.lexicon)]
-    function_words = [{"word": row["word"], "role": row["role"]} for row in tables.function_words]
+    function_words = _function_words(tables.function_words)
     index = _index(lexicon, forms, operators, function_words)
     texts = _source_texts(tables)
     relations = _Citations(texts, index, [entry["lemma"] for entry in lexicon]).cite_all(tables.relations)
@@ -138,6 +142,13 @@ def _lexeme(row: Row, tables: Tables, number: int) -> dict[str, Any]:
     if tables.coordinates is not None:
         entry["coordinates"] = [float(value) for value in tables.coordinates[number]]
     return entry
+
+
+def _function_words(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    roles = {role: number for number, role in enumerate(dict.fromkeys(row["role"] for row in rows))}
+    return [
+        {"word": row["word"], "role": row["role"], "rotor": _turn(roles[row["role"]], FUNCTION_ANGLE)} for row in rows
+    ]
 
 
 def _relation_type(row: Row, number: int) -> dict[str, Any]:
@@ -199,7 +210,7 @@ def _index(
         [Lexeme(e["lemma"], e["pos"], e["gloss"], e["domain"], e["root"]) for e in lexicon],
         [Form(e["form"], e["lemma"], tuple(e["operators"])) for e in forms],
         [Operator(e["operator"], e["class"], e["feature"], e["surface"], e["productive"], zero) for e in operators],
-        [FunctionWord(e["word"], e["role"]) for e in function_words],
+        [FunctionWord(e["word"], e["role"], zero) for e in function_words],
     )
 
 

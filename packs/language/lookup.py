@@ -22,12 +22,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Tokens `start` to `end` (exclusive) of a text, read; `reading` is None for an unknown or a function word."""
+    """Tokens `start` to `end` (exclusive) of a text, read as a lemma, a function word (its number), or neither."""
 
     start: int
     end: int
     reading: Reading | None
-    is_function_word: bool
+    function_word: int | None
 
 
 class FormIndex:
@@ -92,21 +92,21 @@ class FormIndex:
         for end in range(min(start + self._longest, len(tokens)), start, -1):
             key = _joined(tokens, start, end)
             if key in self._readings:
-                return Match(start, end, self._readings[key], False)
+                return Match(start, end, self._readings[key], None)
             if key in self._function_words:
-                return Match(start, end, None, True)
+                return Match(start, end, None, self._function_words[key])
         key = tokens[start].key
         reading = self.read(key)
-        return Match(start, start + 1, reading, reading is None and self._strips_to_function_word(key))
+        return Match(start, start + 1, reading, self._stripped_function_word(key) if reading is None else None)
 
-    def _strips_to_function_word(self, key: str) -> bool:
-        """Is this a function word under productive affixes (a conjunction written as a prefix of another word)?"""
+    def _stripped_function_word(self, key: str) -> int | None:
+        """Return the function word under one productive affix (a conjunction written as a prefix of another word)."""
         for text, is_prefix, _ in self._affixes:
             if key.startswith(text) if is_prefix else key.endswith(text):
                 stem = key[len(text) :] if is_prefix else key[: -len(text)]
                 if len(stem) >= SHORTEST_STEM and stem in self._function_words:
-                    return True
-        return False
+                    return self._function_words[stem]
+        return None
 
     def _stripped(self, key: str, depth: int = MAX_AFFIXES) -> list[Reading]:
         """Return the readings left when up to `depth` productive affixes are taken off, fewest affixes first."""
@@ -164,13 +164,19 @@ class FormIndex:
                 f"morphology.json: operators of {form.form} are not in the order {', '.join(OPERATOR_CLASSES)}"
             )
 
-    def _function_keys(self, function_words: Sequence[FunctionWord], lexicon: Sequence[Lexeme]) -> frozenset[str]:
-        keys = {word_key(entry.word): entry.word for entry in function_words}
-        for key, word in keys.items():
+    def _function_keys(self, function_words: Sequence[FunctionWord], lexicon: Sequence[Lexeme]) -> dict[str, int]:
+        keys: dict[str, int] = {}
+        for number, entry in enumerate(function_words):
+            key = word_key(entry.word)
             known = self._readings.get(key)
             if known is not None:
-                raise LanguagePackError(f"lexicon.json: function word {word} is a form of {lexicon[known.lemma].lemma}")
-        return frozenset(keys)
+                raise LanguagePackError(
+                    f"lexicon.json: function word {entry.word} is a form of {lexicon[known.lemma].lemma}"
+                )
+            if key in keys:
+                raise LanguagePackError(f"lexicon.json: function word {entry.word} stands twice")
+            keys[key] = number
+        return keys
 
 
 def _affix(operator: Operator) -> tuple[str, bool, str]:

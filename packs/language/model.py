@@ -24,10 +24,11 @@ class Lexeme:
 
 @dataclass(frozen=True, slots=True)
 class FunctionWord:
-    """A word that carries grammar: neither vocabulary nor unknown."""
+    """A word that carries grammar: neither vocabulary nor unknown; its rotor turns the prompt."""
 
     word: str
     role: str
+    rotor: RotationVector
 
 
 @dataclass(frozen=True, slots=True)

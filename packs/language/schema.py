@@ -162,8 +162,8 @@ def _lexeme(value: object, where: str) -> Lexeme:
 
 
 def _function_word(value: object, where: str) -> FunctionWord:
-    fields = Fields(value, where, frozenset({"word", "role"}))
-    return FunctionWord(word=_word(fields, "word"), role=fields.identifier("role"))
+    fields = Fields(value, where, frozenset({"word", "role", "rotor"}))
+    return FunctionWord(word=_word(fields, "word"), role=fields.identifier("role"), rotor=_rotor(fields))
 
 
 def _relation_type(value: object, where: str) -> RelationType:
