@@ -29,6 +29,11 @@ class Match:
     reading: Reading | None
     function_word: int | None
 
+    @property
+    def is_function_word(self) -> bool:
+        """Is this a function word of the language?"""
+        return self.function_word is not None
+
 
 class FormIndex:
     """Look-up of words in a pack. Refuses a pack in which a spelling could mean two lemmas."""
