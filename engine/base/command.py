@@ -38,8 +38,10 @@ def run_command(program: str, command: Callable[[], int | None]) -> int:
     """Run `command` and return the exit code. SIGTERM is answered like Ctrl-C, so that a stopped job ends cleanly."""
     previous = _interrupt_on_sigterm()
     try:
+        if sys.stdout is None:
+            raise OSError("standard output is closed: nobody can read the answer")
         code = int(command() or 0)
-        _flush_stdout()
+        sys.stdout.flush()
         return code
     except UsageError as error:
         complain(program, error)
@@ -71,12 +73,6 @@ def _interrupt_on_sigterm() -> Callable[[int, FrameType | None], object] | int |
         return signal.signal(signal.SIGTERM, interrupt)
     except ValueError:  # not the main thread: the host program keeps its own handling
         return None
-
-
-def _flush_stdout() -> None:
-    if sys.stdout is None:
-        raise OSError("standard output is closed: nobody can read the answer")
-    sys.stdout.flush()
 
 
 def _forget_stdout() -> None:
