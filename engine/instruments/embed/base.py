@@ -87,7 +87,7 @@ DEFAULT_EMBEDDER = "minilm"
 def load_embedder(spec: str = DEFAULT_EMBEDDER) -> Embedder:
     """Return the embedder that `spec` names: `name` or `name:argument` (a model name or a model folder).
 
-    Raises `ConfigError` for an unknown name. A missing model or extra is not an error here: `embed` then
+    Raises `UsageError` for an unknown name. A missing model or extra is not an error here: `embed` then
     returns `embed_unavailable` with the hint.
     """
     return cast(Embedder, load_registered(EMBEDDERS, spec, "embedder"))

@@ -107,5 +107,5 @@ DEFAULT_GENERATOR = "extractive"
 
 
 def load_generator(spec: str = DEFAULT_GENERATOR) -> Generator:
-    """Return the generator that `spec` names: `name` or `name:argument`. Raises `ConfigError` for an unknown name."""
+    """Return the generator that `spec` names: `name` or `name:argument`. Raises `UsageError` for an unknown name."""
     return cast(Generator, load_registered(GENERATORS, spec, "generator"))
