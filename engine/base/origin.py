@@ -67,15 +67,13 @@ def _origin(module: ModuleType) -> str:
 
 def _override_error() -> type[Exception]:
     """Return `SafetyOverrideError` of our own `packs.errors`, even where another `packs` is the one on the path."""
-    if _problem_of_package("packs", engine_root()) is None:
-        from packs.errors import SafetyOverrideError
-
-        return SafetyOverrideError
     path = engine_root() / "packs" / "errors.py"
-    spec = importlib.util.spec_from_file_location("_corefield_errors", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        return RuntimeError
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = sys.modules.get("packs.errors")
+    if module is None or _origin(module) != str(path):
+        spec = importlib.util.spec_from_file_location("_corefield_errors", path)
+        if spec is None or spec.loader is None or not path.is_file():
+            return RuntimeError
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     kind: type[Exception] = module.SafetyOverrideError
     return kind

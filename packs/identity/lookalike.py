@@ -40,7 +40,9 @@ def resembles(boundary: str, safety: str) -> bool:
     if set(safety_words) <= set(words) or (len(safety_core) >= _SHORTEST_FRAGMENT and safety_core in core):
         return True
     typos = min(_LARGEST_TYPO, len(safety_core) // _LETTERS_PER_TYPO)
-    return min(edit_distance(skeleton(boundary), skeleton(safety)), edit_distance(core, safety_core)) <= typos
+    # Folding can also tear a typo apart ("correcion": cl becomes d), so the plain letters are compared as well.
+    pairs = ((boundary, safety), (skeleton(boundary), skeleton(safety)), (core, safety_core))
+    return any(edit_distance(ours, theirs) <= typos for ours, theirs in pairs)
 
 
 def skeleton(text: str) -> str:
