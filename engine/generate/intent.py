@@ -5,21 +5,29 @@ on look-up keys. The asked relation becomes an admissibility region for the firs
 is a relation that was really walked and not a sentence chosen beside it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.generate.admissibility import UNCONSTRAINED, Region
-from packs.language.lookup import FormIndex
-from packs.language.model import LanguagePack, RelationType
+from packs.language.lookup import FormIndex, Match
+from packs.language.model import LanguagePack
 from packs.language.text import Token, tokenise
+
+MAX_SKIPPED = 8
+"""Function words that may be left out at either end of a question (`I would like to know`)."""
+
+LONGEST_LEMMA = 8
+"""Words of a text that are looked at for one concept."""
 
 OPEN = "open"
 """The kind of a prompt that asks for no particular relation."""
 
 RELATION_CHECK = "relation"
-COMPARISON = "comparison"
+"""The kind of a question whether, or how, two words are related."""
+
 _SLOTS = ("{head}", "{tail}", "{relation}")
-_SKIPPED_ROLES = frozenset({"article", "particle"})
+_SKIPPED_IN_SLOTS = frozenset({"article", "particle"})
+_KEPT_OUTSIDE = frozenset({"negation"})
 _QUESTION_ROLES = {
     "question_why": "why",
     "question_how": "how",
@@ -28,6 +36,7 @@ _QUESTION_ROLES = {
     "question_when": "when",
     "question_where": "where",
 }
+_VERB_ROLES = frozenset({"auxiliary", "copula"})
 
 
 @dataclass(frozen=True)
@@ -42,23 +51,35 @@ class Mention:
 
 @dataclass(frozen=True)
 class Intent:
-    """What is asked. `relations` are directed relation indices (r forward, types + r backward); None asks any."""
+    """What is asked.
+
+    `head` is the asked concept and `tail` the second word of a relation check or comparison. `tiers` are sets of
+    directed relations (r forward, types + r backward) that answer, best first: the first one that the head has an edge
+    of is asked for. No tier asks for any relation. `relation` is the relation that was named, `pattern` the question
+    pattern that matched, `unknown` the content words outside the vocabulary.
+    """
 
     kind: str
     head: Mention | None
     tail: Mention | None = None
-    relations: frozenset[int] | None = None
+    tiers: tuple[frozenset[int], ...] = ()
     relation: str | None = None
     pattern: str | None = None
+    unknown: tuple[str, ...] = ()
 
-    def region(self, labels: Sequence[str]) -> Region:
-        """Return the region of the first step; `labels` are the lemmas, for messages only."""
+    def region(self, edges: Iterable[tuple[int, int]], lemmas: Sequence[str]) -> Region:
+        """Return the region of the first step, given the (relation, tail) edges of the head; `lemmas` label it.
+
+        Where no tier has an edge the last one is returned: the walk then ends there with its reason.
+        """
         region = UNCONSTRAINED
-        if self.relations is not None:
-            region = region & Region(label=self.relation or self.kind, relations=self.relations)
         if self.tail is not None and self.tail.lemma is not None:
-            region = region & Region(label=f"to {labels[self.tail.lemma]}", words=frozenset({self.tail.lemma}))
-        return region
+            region = region & Region(label=f"to {lemmas[self.tail.lemma]}", words=frozenset({self.tail.lemma}))
+        if not self.tiers:
+            return region
+        reachable = {kind for kind, word in edges if region.words is None or word in region.words}
+        asked = next((tier for tier in self.tiers if tier & reachable), self.tiers[-1])
+        return region & Region(label=self.relation or self.kind, relations=asked)
 
 
 @dataclass(frozen=True)
@@ -76,10 +97,10 @@ class _Pattern:
 class IntentParser:
     """Reads prompts of one language pack. Built once per pack; patterns are tried most specific first."""
 
-    def __init__(self, pack: LanguagePack) -> None:
-        self._index = FormIndex(pack.lexicon, pack.forms, pack.operators, pack.function_words)
+    def __init__(self, pack: LanguagePack, index: FormIndex) -> None:
+        self._index = index
         self._types = pack.relation_types
-        self._roles = {key: word.role for word in pack.function_words for key in [_key(word.word)]}
+        self._roles = {_key(word.word): word.role for word in pack.function_words}
         patterns = [
             _Pattern(template.key, _pattern_items(template.text), template.text)
             for template in pack.templates
@@ -88,67 +109,119 @@ class IntentParser:
         self._patterns = sorted(patterns, key=lambda pattern: pattern.specificity, reverse=True)
         self._relation_words = _relation_words(pack)
 
-    def mentions(self, tokens: Sequence[Token]) -> tuple[Mention, ...]:
-        """Return the known concepts of a text in order."""
-        return tuple(
-            Mention(match.start, match.end, match.reading.lemma, _surface(tokens, match.start, match.end))
-            for match in self._index.scan(tokens)
-            if match.reading is not None
-        )
-
-    def unknown(self, tokens: Sequence[Token]) -> tuple[str, ...]:
-        """Return the words of a text that are neither vocabulary, nor function words, nor name a relation."""
-        named = {word for words, _ in self._relation_words for word in words}
-        return tuple(
-            _surface(tokens, match.start, match.end)
-            for match in self._index.scan(tokens)
-            if match.reading is None and not match.is_function_word and tokens[match.start].key not in named
-        )
-
     def parse(self, text: str) -> Intent:
         """Return what a prompt asks. Never fails: a prompt that fits no pattern is read by its question word."""
         tokens = tokenise(text)
-        for pattern in self._patterns:
-            slots = next(self._match(pattern.items, tokens, 0, {}), None)
-            if slots is not None:
-                return self._from_pattern(pattern, slots)
-        return self._from_question_word(tokens)
+        matches = self._index.scan(tokens)
+        for begin, end in self._cores(tokens):
+            for pattern in self._patterns:
+                slots = next(self._match(pattern.items, tokens[:end], begin, {}), None)
+                if slots is not None:
+                    return self._from_pattern(pattern, slots)
+        return self._from_words(tokens, matches)
 
-    def kinds_answering(self, kind: str) -> frozenset[int]:
-        """Return the directed relations that answer a question kind, read from the asked concept's side."""
-        return frozenset(_directed(self._types, kind))
+    def tiers_answering(self, kind: str) -> tuple[frozenset[int], ...]:
+        """Return the directed relations that answer a question kind, read from the asked concept's side.
 
-    def _from_pattern(self, pattern: _Pattern, slots: dict[str, object]) -> Intent:
+        A relation type lists the kinds it answers, the one it answers best first; its place in that list is its tier.
+        """
+        ranked: dict[int, set[int]] = {}
+        for number, relation in enumerate(self._types):
+            for rank, question in enumerate(relation.questions):
+                for name, directed in ((kind, number), (f"~{kind}", len(self._types) + number)):
+                    if question == name:
+                        both = {number, len(self._types) + number} if relation.symmetric else {directed}
+                        ranked.setdefault(rank, set()).update(both)
+        return tuple(frozenset(ranked[rank]) for rank in sorted(ranked))
+
+    def _cores(self, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+        """Yield spans that leave out function words at both ends (`please`, `could you`), the whole text first."""
+        spans = [
+            (begin, end)
+            for begin in range(self._edge_words(tokens) + 1)
+            for end in range(len(tokens) - self._edge_words(tokens[::-1]), len(tokens) + 1)
+            if begin < end
+        ]
+        yield from sorted(spans, key=lambda span: (span[0] + len(tokens) - span[1], span[0]))
+
+    def _edge_words(self, tokens: Sequence[Token]) -> int:
+        """Count the function words that a text begins with; a negation is never left out."""
+        count = 0
+        for token in tokens:
+            role = self._roles.get(token.key)
+            if role is None or role in _KEPT_OUTSIDE or count == MAX_SKIPPED:
+                break
+            count += 1
+        return count
+
+    def _from_pattern(self, pattern: _Pattern, slots: dict[str, Mention | int]) -> Intent:
         head, tail, named = slots.get("{head}"), slots.get("{tail}"), slots.get("{relation}")
-        assert head is None or isinstance(head, Mention)
-        assert tail is None or isinstance(tail, Mention)
+        head = head if isinstance(head, Mention) else None
+        tail = tail if isinstance(tail, Mention) else None
+        unknown = tuple(mention.text for mention in (head, tail) if mention is not None and mention.lemma is None)
         relation: str | None = None
-        kinds: frozenset[int] | None = self.kinds_answering(pattern.kind) or None
+        tiers: tuple[frozenset[int], ...] = self.tiers_answering(pattern.kind)
         if isinstance(named, int):
             relation = self._types[named].relation
-            backwards = pattern.items.index("{relation}") < pattern.items.index("{head}") and tail is None
-            kinds = self._one_relation(named, backwards=backwards)
+            backwards = tail is None and pattern.items.index("{relation}") < pattern.items.index("{head}")
+            tiers = (self._named(named, backwards=backwards),)
         elif tail is not None:
-            kinds = None
-        return Intent(pattern.kind, head, tail, kinds, relation, pattern.text)
+            # Any stated relation between the two answers, the ones of the asked kind first.
+            tiers = (*tiers, frozenset(range(2 * len(self._types))))
+        return Intent(pattern.kind, head, tail, tiers, relation, pattern.text, unknown)
 
-    def _from_question_word(self, tokens: Sequence[Token]) -> Intent:
-        mentions = self.mentions(tokens)
-        head = mentions[0] if mentions else None
-        roles = [self._roles.get(token.key, "") for token in tokens]
-        kind = next((_QUESTION_ROLES[role] for role in roles if role in _QUESTION_ROLES), OPEN)
-        kinds = self.kinds_answering(kind) if kind != OPEN else frozenset()
-        return Intent(kind, head, None, kinds or None, None, None)
+    def _from_words(self, tokens: Sequence[Token], matches: Sequence[Match]) -> Intent:
+        """Read a prompt that fits no pattern: its concepts, the relation it names, its question word."""
+        mentions = [
+            Mention(match.start, match.end, match.reading.lemma, _surface(tokens, match.start, match.end))
+            for match in matches
+            if match.reading is not None
+        ]
+        named = self._named_relation(tokens, mentions)
+        unknown = tuple(
+            _surface(tokens, match.start, match.end)
+            for match in matches
+            if match.reading is None and match.function_word is None and not (named and match.start in named[1])
+        )
+        kind = next((_QUESTION_ROLES[role] for role in self._token_roles(tokens) if role in _QUESTION_ROLES), OPEN)
+        if not mentions:
+            return Intent(kind, None, unknown=unknown)
+        relation = self._types[named[0]].relation if named else None
+        tiers: tuple[frozenset[int], ...]
+        asks = bool(tokens) and self._roles.get(tokens[0].key) in _VERB_ROLES
+        if len(mentions) >= 2 and (asks or (named and kind == OPEN)):
+            every = frozenset(range(2 * len(self._types)))
+            tiers = (self._named(named[0], backwards=False),) if named else (every,)
+            return Intent(RELATION_CHECK, mentions[0], mentions[1], tiers, relation, None, unknown)
+        head = mentions[0]
+        if named and kind != OPEN:
+            tiers = (self._named(named[0], backwards=min(named[1]) < head.start), *self.tiers_answering(kind))
+        else:
+            tiers = self.tiers_answering(kind) if kind != OPEN else ()
+        return Intent(kind, head, None, tiers, relation, None, unknown)
 
-    def _one_relation(self, number: int, *, backwards: bool) -> frozenset[int]:
+    def _token_roles(self, tokens: Sequence[Token]) -> Iterator[str]:
+        return (self._roles.get(token.key, "") for token in tokens)
+
+    def _named_relation(self, tokens: Sequence[Token], mentions: Sequence[Mention]) -> tuple[int, range] | None:
+        """Return the first relation that a text names outside its concepts, longest phrase first, and where."""
+        taken = {place for mention in mentions for place in range(mention.start, mention.end)}
+        for words, number in self._relation_words:
+            for at in range(len(tokens) - len(words) + 1):
+                span = range(at, at + len(words))
+                if not taken.intersection(span) and tuple(tokens[place].key for place in span) == words:
+                    return number, span
+        return None
+
+    def _named(self, number: int, *, backwards: bool) -> frozenset[int]:
         count = len(self._types)
         if self._types[number].symmetric:
             return frozenset({number, count + number})
         return frozenset({count + number if backwards else number})
 
     def _match(
-        self, items: Sequence[str], tokens: Sequence[Token], at: int, slots: dict[str, object]
-    ) -> Iterator[dict[str, object]]:
+        self, items: Sequence[str], tokens: Sequence[Token], at: int, slots: dict[str, Mention | int]
+    ) -> Iterator[dict[str, Mention | int]]:
         """Yield the ways in which pattern items cover all tokens from `at`; the first is the one that counts."""
         if not items:
             if at == len(tokens):
@@ -161,40 +234,30 @@ class IntentParser:
                 if tuple(token.key for token in tokens[at:end]) == words:
                     yield from self._match(rest, tokens, end, {**slots, item: number})
         elif item in _SLOTS:
-            for mention in self._mentions_at(tokens, at, last=not rest):
+            mention = self._mention_at(tokens, at)
+            if mention is not None:
                 yield from self._match(rest, tokens, mention.end, {**slots, item: mention})
         elif at < len(tokens) and tokens[at].key == item:
             yield from self._match(rest, tokens, at + 1, slots)
 
-    def _mentions_at(self, tokens: Sequence[Token], at: int, *, last: bool) -> Iterator[Mention]:
-        """Yield what a slot may hold at a token: a known concept or one unknown word, articles before it skipped."""
+    def _mention_at(self, tokens: Sequence[Token], at: int) -> Mention | None:
+        """Return what a slot holds at a token: a known concept or one unknown word, articles before it skipped."""
         start = at
-        while start < len(tokens) and self._roles.get(tokens[start].key) in _SKIPPED_ROLES:
+        while start < len(tokens) and self._roles.get(tokens[start].key) in _SKIPPED_IN_SLOTS:
             start += 1
         if start >= len(tokens):
-            return
-        match = self._index.scan(tokens[start:])[0]
-        if match.is_function_word:
-            return
-        end = start + match.end
+            return None
+        match = self._index.scan(tokens[start : start + LONGEST_LEMMA])[0]
+        if match.function_word is not None:
+            return None
         lemma = None if match.reading is None else match.reading.lemma
-        yield Mention(start, end, lemma, _surface(tokens, start, end))
-
-
-def _directed(types: Sequence[RelationType], kind: str) -> Iterator[int]:
-    for number, relation in enumerate(types):
-        forward, backward = kind in relation.questions, f"~{kind}" in relation.questions
-        if forward or (backward and relation.symmetric):
-            yield number
-        if backward or (forward and relation.symmetric):
-            yield len(types) + number
+        return Mention(start, start + match.end, lemma, _surface(tokens, start, start + match.end))
 
 
 def _pattern_items(text: str) -> tuple[str, ...]:
     items: list[str] = []
     for part in text.replace("{", " {").replace("}", "} ").split():
-        slot = part if part in _SLOTS else None
-        items.extend([slot] if slot else [token.key for token in tokenise(part)])
+        items.extend([part] if part in _SLOTS else [token.key for token in tokenise(part)])
     return tuple(items)
 
 

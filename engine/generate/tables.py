@@ -55,8 +55,8 @@ class StepMotors(eqx.Module):
 
 def build_tables(
     word_motors: np.ndarray, word_points: np.ndarray, relation_motors: np.ndarray, edges: np.ndarray
-) -> tuple[WalkTables, StepMotors]:
-    """Return the tables of a vocabulary.
+) -> tuple[WalkTables, StepMotors, np.ndarray]:
+    """Return the tables of a vocabulary, and which of `edges` each row of them is.
 
     Shapes: `word_motors` (words, 16), `word_points` (words, 3), `relation_motors` (directed relations, 16), `edges`
     (edges, 3) as (head, relation, tail), one row per direction that may be walked. Raises `ShapeError` where an edge
@@ -67,7 +67,8 @@ def build_tables(
     limits = np.array([words, relations, words])
     if edges.size and not np.all((edges >= 0) & (edges < limits)):
         raise ShapeError(f"an edge names a word or relation outside {words} words and {relations} relations")
-    edges = edges[np.lexsort((edges[:, 1], edges[:, 2], edges[:, 0]))]
+    order = np.lexsort((edges[:, 1], edges[:, 2], edges[:, 0]))
+    edges = edges[order]
     padded_words = padded_size(words, least=256)
     rows = padded_size(len(edges) + 1, least=1024)
     degrees = np.bincount(edges[:, 0], minlength=padded_words).astype(np.int32)
@@ -95,7 +96,7 @@ def build_tables(
         edge_rotors=transitions[:, jnp.asarray([0, 1, 2, 5])],
         width=padded_size(max(int(degrees.max(initial=0)), 1), least=16),
     )
-    return tables, motors
+    return tables, motors, order
 
 
 @jax.jit

@@ -73,6 +73,9 @@ Predicate = Callable[[Evidence], tuple[Status, str]]
 PROVEN_PROGRAMS = ("propagate", "vault_store", "walk")
 """Programs that `no_hot_path_repair` needs a proof of."""
 
+RUN_BOUNDARIES = frozenset({"no_hot_path_repair", "no_identity_override", "no_silent_correction"})
+"""Boundaries whose evidence is of a whole run and not of one row."""
+
 DIGESTED_PARTS = ("manifold", "operators", "policy", "vocabulary")
 """Parts that `no_identity_override` needs a digest of, before and after."""
 
@@ -107,9 +110,10 @@ class SafetyCheck:
             raise SafetyOverrideError(f"{boundary} already has a check; it cannot be replaced")
         self._custom[boundary] = predicate
 
-    def judge(self, evidence: Evidence) -> tuple[Verdict, ...]:
-        """Return one verdict per boundary, sorted by boundary."""
-        return tuple(self._verdict(boundary, evidence) for boundary in self._boundaries)
+    def judge(self, evidence: Evidence, boundaries: Iterable[str] | None = None) -> tuple[Verdict, ...]:
+        """Return one verdict per boundary (of `boundaries`, where given), sorted by boundary."""
+        judged = self._boundaries if boundaries is None else tuple(sorted(set(boundaries) & set(self._boundaries)))
+        return tuple(self._verdict(boundary, evidence) for boundary in judged)
 
     def _verdict(self, boundary: str, evidence: Evidence) -> Verdict:
         if boundary == "no_fabricated_source":

@@ -37,6 +37,7 @@ class CitationResolver:
             (pack.pack_id, name): text.encode() for pack in self._packs.values() for name, text in pack.sources.items()
         }
         self._digests = {key: sha256(body).hexdigest() for key, body in self._bodies.items()}
+        self._found: dict[tuple[str, Relation, Citation | None], str | None] = {}
         self._stated = {pack.pack_id: frozenset(_triples(pack)) for pack in self._packs.values()}
 
     def span(self, language: str, citation: Citation) -> str | None:
@@ -54,6 +55,12 @@ class CitationResolver:
 
     def fault(self, claim: CitedClaim) -> str | None:
         """Return what is wrong with a claim's citation, in one line, or None where it stands."""
+        key = (claim.language, claim.relation, claim.citation)
+        if key not in self._found:
+            self._found[key] = self._resolve(claim)
+        return self._found[key]
+
+    def _resolve(self, claim: CitedClaim) -> str | None:
         relation, citation = claim.relation, claim.citation
         triple = f"{relation.head} {relation.relation} {relation.tail}"
         if claim.language not in self._packs:

@@ -1,0 +1,1 @@
+"""Generation: what a prompt asks, which steps are admissible, the walk itself, and the sentences it supports."""
