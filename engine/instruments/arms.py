@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from engine.base.errors import ConfigError
+from engine.base.errors import UsageError
 from engine.instruments.cache import EmbeddingCache
 from engine.instruments.constitution import Constitution, ConstitutionUnreadable, read_constitution
 from engine.instruments.embed.base import DEFAULT_EMBEDDER, Embedder, embedder_digest, load_embedder
@@ -88,11 +88,11 @@ def make_inputs(
 ) -> Inputs:
     """Return the inputs of a run with names resolved and the pattern file read.
 
-    Raises `PatternFileError` for an unreadable pattern file and `ConfigError` for an unknown name or a key outside
+    Raises `PatternFileError` for an unreadable pattern file and `UsageError` for an unknown name or a key outside
     [0, 2**32): these are mistakes of the call, not runs.
     """
     if not 0 <= key < 2**32:
-        raise ConfigError(f"a key must lie in [0, 2**32), not {key}")
+        raise UsageError(f"a key must lie in [0, 2**32), not {key}")
     return Inputs(
         constitution_dir,
         patterns if isinstance(patterns, PatternStore) else read_patterns(patterns),

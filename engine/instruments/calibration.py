@@ -47,6 +47,13 @@ class Calibration:
         """Return what each reading carries: floor band, same-genre band, corpus mean, top band."""
         return {name: self.body[name] for name in (*_BANDS, *_NUMBERS)}
 
+    def faults(self) -> list[str]:
+        """Return the anchors that have no reading, each with its reason."""
+        faults = [f"{name}: {reason}" for name, reason in self.body["reasons"].items()]
+        if self.body["corpus_mean"] is None:
+            faults.append(f"corpus mean: {self.body['corpus_reason']}")
+        return faults
+
     def drift(self, embedder: Embedder, current_sha256: str, view_sha256: str | None) -> str | None:
         """Return the note that names what is no longer as it was calibrated, or None if nothing moved."""
         changed = []
@@ -61,9 +68,14 @@ class Calibration:
         return f"calibrated with another {', another '.join(changed)}" if changed else None
 
 
+def measure_references(constitution: Constitution, embedder: Embedder) -> Calibration:
+    """Return the anchors that need no patterns: the shipped unrelated and same-genre texts."""
+    return measure_anchors(constitution, None, embedder)
+
+
 def measure_anchors(
     constitution: Constitution,
-    store: PatternStore,
+    store: PatternStore | None,
     embedder: Embedder,
     *,
     cache: EmbeddingCache | None = None,
@@ -83,11 +95,12 @@ def measure_anchors(
     groups: dict[str, dict[str, Reading]] = {"unrelated": {}, "same_genre": {}}
     for (group, name), reading in zip(names, readings, strict=True):
         groups[group][name] = reading
-    try:
-        retrieved = retrieve(store, constitution.folder, embedder, cache or EmbeddingCache(), views_dir=views_dir)
-        corpus_reason = "ok"
-    except RetrievalFault as fault:
-        retrieved, corpus_reason = None, str(fault)
+    retrieved, corpus_reason = None, "no patterns were given"
+    if store is not None:
+        try:
+            retrieved = retrieve(store, constitution.folder, embedder, cache or EmbeddingCache(), views_dir=views_dir)
+        except RetrievalFault as fault:
+            corpus_reason = str(fault)
     body = {
         "schema_version": SCHEMA_VERSION,
         "event": EVENT,
@@ -97,7 +110,7 @@ def measure_anchors(
         "embedding_sha256": embedder_digest(embedder),
         "current_sha256": constitution.sha256,
         "current_chars": len(constitution.text),
-        "patterns_sha256": store.sha256,
+        "patterns_sha256": store.sha256 if store is not None else None,
         "document_sha256": {name: text_sha256(text) for name, text in sorted({**unrelated, **same_genre}.items())},
         "unrelated": {name: reading.value for name, reading in groups["unrelated"].items()},
         "same_genre": {name: reading.value for name, reading in groups["same_genre"].items()},

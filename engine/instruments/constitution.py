@@ -51,7 +51,7 @@ def read_constitution(folder: str | os.PathLike[str] | None) -> Constitution:
     `no_constitution_dir` (none given), `no_constitution_files` (absent, or no `*.md` in it), `constitution_read_error`,
     `empty_constitution`.
     """
-    if folder is None:
+    if folder is None or not os.fspath(folder):
         raise ConstitutionUnreadable("no_constitution_dir", "no constitution folder was given")
     paths = constitution_paths(folder)
     if not paths:
