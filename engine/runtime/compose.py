@@ -5,13 +5,15 @@ pack's, unchanged; boundaries can only be added.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.errors import ConfigError
 from engine.identity import IdentityManifold, manifold_from_pack
-from packs.errors import LanguagePackError, SafetyPackError
+from packs.errors import IdentityPackError, LanguagePackError, PackFormatError, SafetyPackError
 from packs.identity.loader import DEFAULT_PACK, IdentityPack, load_identity_manifold
+from packs.identity.lookalike import refuse_lookalikes
 from packs.language.loader import load_language_pack
 from packs.language.model import LanguagePack
 from packs.safety.loader import REQUIRED_BOUNDARIES, SafetyPack, load_safety_pack
@@ -21,12 +23,17 @@ _ABSENT = (None, "", "null", "none", "None")
 
 @dataclass(frozen=True)
 class Composition:
-    """The three packs of a runtime and the manifold that identity and safety compose to."""
+    """The three packs of a runtime and the manifold that identity and safety compose to.
+
+    `reload` reads the safety pack again when a run starts and ends. It is the installation's loader; only formation,
+    which runs a candidate that is not installed yet, composes with another.
+    """
 
     identity: IdentityPack
     safety: SafetyPack
     language: LanguagePack
     manifold: IdentityManifold
+    reload: Callable[[], SafetyPack] = load_safety_pack
 
     @property
     def ratified(self) -> bool:
@@ -55,7 +62,15 @@ def compose(
 
 
 def compose_manifold(identity: IdentityPack, safety: SafetyPack) -> IdentityManifold:
-    """Return the identity's manifold with the union of both packs' boundaries; nothing else of it changes."""
+    """Return the identity's manifold with the union of both packs' boundaries; nothing else of it changes.
+
+    Raises `IdentityPackError` for a boundary that imitates one of the safety pack's, which may be stricter than the
+    floor that the identity's loader knows.
+    """
+    try:
+        refuse_lookalikes(identity.boundary_ids, safety.boundary_ids, pack_id=identity.pack_id)
+    except PackFormatError as error:
+        raise IdentityPackError(f"identity pack: {error}") from None
     manifold = manifold_from_pack(identity, added_boundaries=safety.boundary_ids)
     missing = sorted(REQUIRED_BOUNDARIES - manifold.boundary_ids)
     if missing:
@@ -63,9 +78,9 @@ def compose_manifold(identity: IdentityPack, safety: SafetyPack) -> IdentityMani
     return manifold
 
 
-def recheck_safety(expected: SafetyPack) -> None:
-    """Load the safety pack of the installation again and raise `SafetyPackError` if it is not the one in force."""
-    found = load_safety_pack()
+def recheck_safety(composition: Composition) -> None:
+    """Load the safety pack again and raise `SafetyPackError` if it is not the one in force."""
+    expected, found = composition.safety, composition.reload()
     if (found.sha256, found.boundary_ids) != (expected.sha256, expected.boundary_ids):
         raise SafetyPackError(
             f"the safety pack changed while the engine ran: {expected.sha256[:12]} was loaded, "

@@ -57,7 +57,7 @@ def run_batch(
     """Evaluate prompts under every runtime and seed. See `engine.runtime.runtime.evaluate_many`."""
     _require_one_language(runtimes)
     for runtime in runtimes:
-        recheck_safety(runtime.composition.safety)
+        recheck_safety(runtime.composition)
     before = [{**runtime.digests} for runtime in runtimes]
     account = Account()
     lexis = runtimes[0].lexis
@@ -65,7 +65,7 @@ def run_batch(
     walked = [number for number, prompt in enumerate(prepared) if prompt.refusal is None]
     outcomes, proofs = _walk_all(runtimes, [prepared[number] for number in walked], settings)
     for runtime in runtimes:
-        recheck_safety(runtime.composition.safety)
+        recheck_safety(runtime.composition)
     record = RunRecord(
         runtimes=runtimes,
         prepared=tuple(prepared),
