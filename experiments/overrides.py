@@ -38,7 +38,7 @@ HYDRA_KEYS = (*RUN_FOLDER_KEYS, *HYDRA_INTEGER_KEYS, *HYDRA_WORD_KEYS)
 CONFIG_NAMES = {"prompts": "prompt_file"}
 """Keys that have another name in the configuration: `configs/prompts` makes `prompts` a group in Hydra's eyes."""
 
-UNSWEEPABLE = ("packs_path", "resume", "device", *HYDRA_KEYS)
+UNSWEEPABLE = ("prompts", "limit", "packs_path", "resume", "device", *HYDRA_KEYS)
 """Keys with one value for the whole sweep."""
 
 PLAIN_FLAGS = {

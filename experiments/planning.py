@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import CheckpointMismatchError, ConfigError, RecordError
+from engine.base.errors import CheckpointMismatchError, RecordError
 from experiments.config import JobSettings, SweepConf
 from experiments.job import prompts_sha256
 from experiments.overrides import CommandLine, check_command_line
@@ -64,7 +64,6 @@ def make_plan(line: CommandLine, safety: SafetyPack) -> Plan:
         job.language: prompts_sha256(load_prompts(job.prompts, job.language, job.limit))
         for job in {job.language: job for job in jobs}.values()
     }
-    _require_one_prompt_set(jobs)
     _require_device(jobs[0].device)
     return Plan(line, jobs, safety.sha256, digests, prompts)
 
@@ -113,11 +112,6 @@ def settings_of_job(values: Mapping[str, str]) -> JobSettings:
 
 DEFAULT_CHOICES = {"identity": "default_general_v1", "language": "en"}
 """The group choices of `configs/config.yaml`; a test compares them."""
-
-
-def _require_one_prompt_set(jobs: tuple[JobSettings, ...]) -> None:
-    if len({(job.prompts, job.limit) for job in jobs}) > 1:
-        raise ConfigError("prompts and limit have one value for the whole sweep")
 
 
 def _require_device(kind: str) -> None:
