@@ -12,7 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from engine.base.errors import ConfigError, CoreError
 
@@ -39,13 +39,19 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def service_url(variable: str, default: str) -> str:
     """Return the base URL in the environment variable `variable`, or `default`. Raises `ConfigError` unless HTTP(S)."""
-    url = os.environ.get(variable, default).rstrip("/")
+    url = os.environ.get(variable, default)
     if "://" not in url:
         url = f"http://{url}"
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ConfigError(f"{variable}={url!r} is not an http or https address")
-    return url
+    wrong = f"{variable}={url!r} is not an http or https address"
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ConfigError(wrong) from None
+    plain = not (parts.query or parts.fragment) and port != 0
+    if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+        raise ConfigError(wrong)
+    return url.rstrip("/")
 
 
 def bearer(variable: str) -> dict[str, str]:
@@ -81,10 +87,10 @@ def post_json(url: str, payload: Mapping[str, Any], *, timeout: float, headers: 
         raise ServiceError("malformed", f"{url}: the answer is not JSON ({type(error).__name__})") from None
 
 
-def _read_all(answer: IO[bytes], deadline: float, url: str) -> bytes:
+def _read_all(answer: http.client.HTTPResponse, deadline: float, url: str) -> bytes:
     pieces = []
     size = 0
-    while piece := answer.read(65536) if not hasattr(answer, "read1") else answer.read1(65536):
+    while piece := answer.read1(65536):
         size += len(piece)
         if size > MAX_ANSWER_BYTES:
             raise ServiceError("malformed", f"{url}: the answer is larger than {MAX_ANSWER_BYTES} bytes")

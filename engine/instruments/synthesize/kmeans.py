@@ -58,7 +58,7 @@ def _cluster(
 ) -> tuple[Int[Array, " rows"], Float64[Array, ""]]:
     absent = jnp.where(jnp.arange(largest) < count, 0.0, -jnp.inf)
 
-    def step(_: int, centres: Float64[Array, "themes dimensions"]) -> Float64[Array, "themes dimensions"]:
+    def step(_: Array, centres: Float64[Array, "themes dimensions"]) -> Float64[Array, "themes dimensions"]:
         labels = jnp.argmax(rows @ centres.T + absent[None, :], axis=1)
         sums = jax.nn.one_hot(labels, largest, dtype=rows.dtype).T @ rows
         norms = jnp.linalg.norm(sums, axis=1, keepdims=True)
@@ -79,7 +79,7 @@ def _seed(key: Array, rows: Float64[Array, "rows dimensions"], largest: int) -> 
     keys = jax.random.split(key, largest)
     first = jax.random.randint(keys[0], (), 0, rows.shape[0])
 
-    def pick(number: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def pick(number: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         centres, distance = state
         logits = 2.0 * jnp.log(jnp.maximum(distance, jnp.finfo(rows.dtype).tiny))
         chosen = rows[jax.random.categorical(keys[number], logits)]
