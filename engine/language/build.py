@@ -14,13 +14,14 @@ import numpy as np
 from engine.language.compile import compile_vocabulary, scale_coordinates
 from engine.language.placement import snap_apart
 from engine.language.projection import project, read_word2vec
+from engine.language.vocabulary import Vocabulary
 from packs import seal, strict_json
 from packs.errors import LanguagePackError
 from packs.files import write_together
 from packs.ids import is_id, shown
-from packs.language.authoring import Anchor, Tables, build_files, read_tables
+from packs.language.authoring import Anchor, Tables, build_files, geometry_digest, read_tables
 from packs.language.loader import MANIFEST, MAX_MANIFEST_BYTES, RESERVED, SHIPPED, load_language_folder
-from packs.language.model import LanguagePack, Manifest
+from packs.language.model import LanguagePack
 from packs.language.schema import DIRECTIONS, SCRIPTS
 from packs.language.tables import Row, read_user_table
 from packs.language.text import scripts_of
@@ -66,20 +67,28 @@ def build_from_embedding(path: Path, out: Path, description: str = "") -> tuple[
 
 def anchors_for(languages: Iterable[str], out: Path) -> dict[str, Anchor]:
     """Return the anchors of the packs that `out` is aligned to: built beside it, or shipped."""
-    return {language: anchor_of(_load_beside(language, out)) for language in sorted(set(languages))}
+    return {language: anchor_of(load_beside(language, out)) for language in sorted(set(languages))}
 
 
 def anchor_of(pack: LanguagePack) -> Anchor:
     """Return what alignment needs of another pack: its words' coordinates, and the digest of what determines them."""
-    vocabulary = compile_vocabulary(pack)
+    return anchor_from(pack, compile_vocabulary(pack))
+
+
+def anchor_from(pack: LanguagePack, vocabulary: Vocabulary) -> Anchor:
+    """Return the anchor of a pack that is compiled already."""
     places = (tuple(float(value) for value in row) for row in np.asarray(vocabulary.coordinates))
     return Anchor(dict(zip(vocabulary.lemmas, places, strict=True)), geometry_digest(pack.manifest))
 
 
-def geometry_digest(manifest: Manifest) -> str:
-    """Return the digest of the files that a pack's coordinates follow from."""
-    names = ("lexicon.json", "relations.json", "alignment.json")
-    return seal.sha256_hex("".join(manifest.files[name] for name in names).encode())
+def load_beside(language: str, out: Path) -> LanguagePack:
+    """Return the pack that `out` is aligned to, from the folder beside it or from the installation, sealed or not."""
+    if not is_id(language):
+        raise LanguagePackError(f"alignment.tsv: {shown(language)} is not the name of a language pack")
+    for root in (out.parent, SHIPPED):
+        if (root / language / MANIFEST).is_file():
+            return load_language_folder(root / language, require_seal=False)
+    raise LanguagePackError(f"alignment.tsv: the pack {language} is not built yet; build it first")
 
 
 def install(files: Mapping[str, bytes], out: Path) -> LanguagePack:
@@ -125,15 +134,6 @@ def _clear(out: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
-
-
-def _load_beside(language: str, out: Path) -> LanguagePack:
-    if not is_id(language):
-        raise LanguagePackError(f"alignment.tsv: {shown(language)} is not the name of a language pack")
-    for root in (out.parent, SHIPPED):
-        if (root / language / MANIFEST).is_file():
-            return load_language_folder(root / language, require_seal=False)
-    raise LanguagePackError(f"alignment.tsv: the pack {language} is not built yet; build it first")
 
 
 def _user_tables(rows: Sequence[Row], path: Path, description: str) -> Tables:

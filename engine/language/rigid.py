@@ -72,3 +72,8 @@ def translation_vectors(motor: Float[ndarray, "*batch 16"]) -> Float[ndarray, "*
 def coordinates_from_motors(motor: Float[ndarray, "*batch 16"]) -> Float[ndarray, "*batch 6"]:
     """Return (x, r) of rigid motors: the inverse of `motors_from_coordinates` up to whole turns."""
     return np.concatenate([translation_vectors(motor), rotation_vectors(motor)], axis=-1)
+
+
+def quaternions(motor: Float[ndarray, "*batch 16"]) -> Float[ndarray, "*batch 4"]:
+    """Return the rotation of rigid motors as unit quaternions (scalar, then the three plane coefficients)."""
+    return np.concatenate([motor[..., :1], motor[..., _PLANE] * _PLANE_SIGNS], axis=-1)

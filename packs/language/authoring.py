@@ -11,7 +11,7 @@ from packs.errors import LanguagePackError
 from packs.ids import is_id, shown
 from packs.language.consistency import find_ends
 from packs.language.lookup import FormIndex
-from packs.language.model import Form, FunctionWord, Lexeme, Operator, RotationVector
+from packs.language.model import Form, FunctionWord, Lexeme, Manifest, Operator, RotationVector
 from packs.language.schema import PARTS, SCHEMA_VERSION
 from packs.language.tables import Row, read_source, read_table
 from packs.language.text import Token, tokenise
@@ -106,6 +106,12 @@ def build_files(tables: Tables, pack_id: str, anchors: Mapping[str, Anchor]) -> 
         **files,
         **{f"sources/{name}": body for name, body in sources.items()},
     }
+
+
+def geometry_digest(manifest: Manifest) -> str:
+    """Return the digest of the files that a pack's coordinates follow from."""
+    names = ("lexicon.json", "relations.json", "alignment.json")
+    return seal.sha256_hex("".join(manifest.files[name] for name in names).encode())
 
 
 def spread_direction(number: int) -> tuple[float, float, float]:
