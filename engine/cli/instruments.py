@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.base.command import one_line
-from engine.base.errors import UsageError
+from engine.base.command import complain, one_line
+from engine.base.errors import StagingError, UsageError
 
 if TYPE_CHECKING:
     from engine.instruments.arms import Inputs
@@ -55,8 +55,9 @@ def print_text(text: str) -> None:
 
 
 def progress(text: str) -> None:
-    """Tell a waiting person how far the command is, on stderr."""
-    print(one_line(text), file=sys.stderr, flush=True)
+    """Tell a person who waits at a terminal how far the command is; a refusal's one line on stderr stays alone."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        complain("core", text)
 
 
 def _register_shadow(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -131,7 +132,7 @@ def _shadow(arguments: argparse.Namespace) -> int:
     failed = next((result for result in results if not result.ok), None)
     if failed is not None:
         reason = failed.message if failed.verdict != "ok" else "the record could not be written"
-        progress(f"core: {failed.verdict}: {reason}")
+        complain("core", f"{failed.verdict}: {reason}")
     return 0 if failed is None else 1
 
 
@@ -206,7 +207,7 @@ def _amend(arguments: argparse.Namespace) -> int:
     elif result.ok:
         print_text(f"{result.message}\n\n{result.diff}\nstaged in {arguments.stage}\n{status}")
     if not result.ok:
-        progress(f"core: {result.verdict}: {result.message}")
+        complain("core", f"{result.verdict}: {result.message}")
     return 0 if result.ok else 1
 
 
@@ -227,17 +228,17 @@ def _adopt(arguments: argparse.Namespace) -> int:
     check_adoptable(staged)
     print_text(staged.diff or "no clause was changed")
     print_text(f"This would replace {staged.target}")
-    if not arguments.yes and not _confirmed():
-        progress("core: not adopted")
-        return 1
+    if not arguments.yes:
+        _confirm()
     kept = adopt(staged)
     print_text(f"adopted; the old text is kept as {kept}")
     return 0
 
 
-def _confirmed() -> bool:
-    if not sys.stdin.isatty():
-        progress("core: adoption needs a person at a terminal, or --yes")
-        return False
+def _confirm() -> None:
+    """Ask the person at the terminal. Raises `StagingError` for any answer but yes, or where there is no terminal."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise StagingError("not adopted: that needs a person's yes at a terminal, or --yes")
     print("Adopt? Type 'yes': ", end="", flush=True)
-    return sys.stdin.readline().strip() == "yes"
+    if sys.stdin.readline().strip() != "yes":
+        raise StagingError("not adopted")

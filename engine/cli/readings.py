@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from engine.base.command import complain
 from engine.base.errors import ConfigError, UsageError
 from engine.cli.instruments import print_json, print_text, progress
 
@@ -106,7 +107,7 @@ def _distance(arguments: argparse.Namespace) -> int:
         lengths = f"{len(text)} and {len(constitution.text)} characters, read with {embedder.id}"
         print_text(f"{shown}\n{lengths}\n{_band_lines(calibration)}\n\n{notes_text()}")
     if reading.value is None:
-        progress(f"core: no reading: {reading.reason} {reading.detail}".rstrip())
+        complain("core", f"no reading: {reading.reason} {reading.detail}".rstrip())
     return 0 if reading.value is not None else 1
 
 
@@ -141,7 +142,7 @@ def _anchors(arguments: argparse.Namespace) -> int:
         print_text(f"{_anchor_table(calibration)}\n\n{notes_text()}")
     faults = calibration.faults()
     if faults:
-        progress(f"core: no reading for {'; '.join(faults)}")
+        complain("core", f"no reading for {'; '.join(faults)}")
     return 1 if faults else 0
 
 
@@ -162,7 +163,7 @@ def _noise_floor(arguments: argparse.Namespace) -> int:
     else:
         print_text("\n".join([*(_pool_line(pool) for pool in pools), "", notes_text()]))
     if not pools:
-        progress("core: the log holds no run with a reading")
+        complain("core", "the log holds no run with a reading")
     return 0 if pools else 1
 
 

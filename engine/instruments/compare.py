@@ -131,7 +131,8 @@ def _themes(units: UnitVectors, runs: Sequence[_Document]) -> list[dict[str, Any
 
 
 def _divergent(units: UnitVectors, documents: Sequence[_Document], others: Sequence[_Document]) -> list[dict[str, Any]]:
-    """Return the clauses of `documents` that are farthest from their nearest clause in `others`."""
+    """Return the clauses of `documents` that are farthest from their nearest clause in `others`; a clause that
+    several runs wrote counts once, for the first of them."""
     theirs = [(clause, row) for other in others for clause, row in zip(other.clauses, other.clause_rows, strict=True)]
     found: list[dict[str, Any]] = []
     for index, document in enumerate(documents):
@@ -149,4 +150,5 @@ def _divergent(units: UnitVectors, documents: Sequence[_Document], others: Seque
                     "cosine": float(cosines[best]),
                 }
             )
-    return sorted(found, key=lambda item: item["cosine"])[:MOST_DIVERGENT]
+    unique = {item["clause"]: item for item in reversed(found)}
+    return sorted(unique.values(), key=lambda item: item["cosine"])[:MOST_DIVERGENT]
