@@ -35,7 +35,7 @@ def holonomy(motors: MotorLike, alpha: Any) -> Float[Array, "*batch 16"]:
     if words.shape[-2] == 0:
         return identity_motor(words.shape[:-2])
     back = motor_power(words, jnp.broadcast_to(1.0 - damping[..., None], words.shape[:-1]))
-    return _there_and_back(words, back)
+    return there_and_back(words, back)
 
 
 def _damping(alpha: Any, batch: tuple[int, ...]) -> Float[Array, "*batch"]:
@@ -50,7 +50,7 @@ def _damping(alpha: Any, batch: tuple[int, ...]) -> Float[Array, "*batch"]:
 
 
 @jax.jit
-def _there_and_back(
+def there_and_back(
     words: Float[Array, "*batch length 16"], back: Float[Array, "*batch length 16"]
 ) -> Float[Array, "*batch 16"]:
     """Product of `words` times the reverse of the product of `back`; both products run in one loop."""

@@ -5,19 +5,23 @@ pack that weighs its axes unequally also speaks with a different twist. Both are
 motor whose coefficients strain the closure.
 """
 
+import math
+
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from engine.algebra import even_product, rotor, translator
+from engine.algebra.rigid import rigid_motor, rotor_about
 from engine.identity.manifold import ValueAxes
 
 PERSONA_REACH = 0.6
 """Length of the persona's translation for a pack whose axes all point one way; word points lie within about 2."""
 
-PERSONA_TWIST = jnp.pi / 2
+PERSONA_TWIST = math.pi / 2
 """Angle of the persona's rotation, in radians, for a pack of one axis (anisotropy 1); an isotropic pack has none."""
 
 
+@jax.jit
 def persona_motor(axes: ValueAxes) -> Float[Array, "*packs 16"]:
     """Return the persona motor of one pack or of a stack of packs.
 
@@ -33,7 +37,7 @@ def persona_motor(axes: ValueAxes) -> Float[Array, "*packs 16"]:
     angle = PERSONA_TWIST * anisotropy(axes)
     norm = jnp.sqrt(jnp.sum(value * value, axis=-1))
     unit = value / norm[..., None]
-    return even_product(translator(translation), rotor(_plane_about(unit), angle))
+    return rigid_motor(translation, rotor_about(unit, angle))
 
 
 def anisotropy(axes: ValueAxes) -> Float[Array, "*packs"]:
@@ -49,10 +53,3 @@ def anisotropy(axes: ValueAxes) -> Float[Array, "*packs"]:
     whole = jnp.sum(tensor * tensor, axis=(-2, -1))
     ratio = 1.5 * squares / whole
     return jnp.where(ratio == 0, 0.0, jnp.sqrt(jnp.where(ratio == 0, 1.0, ratio)))
-
-
-def _plane_about(axis: Float[Array, "*batch 3"]) -> Float[Array, "*batch 10"]:
-    """Return the unit bivector of the plane orthogonal to a unit axis: n1 e23 - n2 e13 + n3 e12."""
-    zero = jnp.zeros_like(axis[..., 0])
-    columns = [axis[..., 2], -axis[..., 1], zero, zero, axis[..., 0], zero, zero, zero, zero, zero]
-    return jnp.stack(columns, axis=-1)

@@ -15,14 +15,13 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from engine.base.errors import ConfigError
-from engine.field.holonomy import holonomy
 from engine.generate.admissibility import RegionTable, padded_size
 from engine.generate.tables import WalkTables
 from engine.generate.walk import WalkReason, WalkRows
 from engine.identity import ValueAxes
 from engine.language.encode import bucket_length
 from engine.runtime.compose import recheck_safety
-from engine.runtime.programs import WALKS, read_motors, start_motors
+from engine.runtime.programs import WALKS, encode_prompts, read_motors, start_motors
 from engine.runtime.prompts import PreparedPrompt, named_prompts, prepare
 from engine.runtime.proofs import startup_proofs
 from engine.runtime.result import ResultTable
@@ -136,7 +135,7 @@ def _encode(prompts: list[PreparedPrompt], alpha: float) -> Array:
     motors[..., 0] = 1.0
     for row, prompt in enumerate(prompts):
         motors[row, : len(prompt.motors)] = prompt.motors
-    return holonomy(jnp.asarray(motors), jnp.asarray(np.full(len(motors), alpha)))
+    return encode_prompts(jnp.asarray(motors), jnp.asarray(np.float64(alpha)))
 
 
 def _key(prompt: PreparedPrompt) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.algebra import even_reverse
+from engine.base.errors import NotAVersorError
 from engine.generate.admissibility import UNCONSTRAINED, Region, RegionTable, lower_regions
 from engine.generate.intent import IntentParser
 from engine.generate.surface import Speaker, Step
@@ -15,6 +16,9 @@ from engine.generate.tables import StepMotors, WalkTables, build_tables
 from engine.language.encode import Encoding, encode_text, prompt_motors
 from engine.language.vocabulary import Vocabulary
 from packs.language.model import LanguagePack
+
+RIGID_TOLERANCE = 1e-9
+"""Coefficients that vanish for a rigid motor may be this large: rounding is near 1e-15, a dilation far above."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,11 @@ class Lexis:
 
 
 def build_lexis(pack: LanguagePack, vocabulary: Vocabulary) -> Lexis:
-    """Return the run-time form of a pack and its compiled vocabulary."""
+    """Return the run-time form of a pack and its compiled vocabulary.
+
+    Raises `NotAVersorError` where a word is no rigid motion: prompts are encoded with rigid powers.
+    """
+    _require_rigid(np.asarray(vocabulary.motors), vocabulary.lemmas)
     number = {lemma: index for index, lemma in enumerate(vocabulary.lemmas)}
     kind_number = {kind.relation: index for index, kind in enumerate(pack.relation_types)}
     count = len(kind_number)
@@ -105,3 +113,11 @@ def build_lexis(pack: LanguagePack, vocabulary: Vocabulary) -> Lexis:
         parser=IntentParser(pack, vocabulary.index),
         speaker=Speaker(pack),
     )
+
+
+def _require_rigid(motors: NDArray[np.float64], lemmas: tuple[str, ...]) -> None:
+    """Rigid: e4 and e5 only occur as n_inf, so that e_i4 = e_i5, e1234 = e1235, and e45 and e_ij45 vanish."""
+    paired = motors[:, [3, 6, 8, 11]] - motors[:, [4, 7, 9, 12]]
+    strange = np.abs(np.concatenate([paired, motors[:, [10, 13, 14, 15]]], axis=1)).max(axis=1)
+    if not np.all(strange < RIGID_TOLERANCE):
+        raise NotAVersorError(f"the word {lemmas[int(np.argmax(~(strange < RIGID_TOLERANCE)))]} is no rigid motion")

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from engine.base.precision import require_x64
@@ -20,6 +21,7 @@ from engine.runtime.settings import Settings, settings
 from engine.safety.check import SafetyCheck
 from engine.safety.citations import CitationResolver
 from packs.errors import SafetyPackError
+from packs.language.model import LanguagePack
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +116,11 @@ def evaluate_many(
 
 def runtime_from(composition: Composition) -> Runtime:
     """Return the runtime of a composition, with every motor checked and every start-up proof made."""
-    lexis = build_lexis(composition.language, compile_vocabulary(composition.language))
+    lexis = _lexis(composition.language)
     persona = persona_motor(composition.manifold.axes)
     operators = step_operators(lexis.motors, persona[None])
-    for motors in (persona, lexis.motors.words, lexis.motors.relations, operators):
-        assert_closed(measure_closure(motors))
+    everything = jnp.concatenate([persona[None], lexis.motors.words, lexis.motors.relations, operators])
+    assert_closed(measure_closure(everything))
     failed = [f"{name}: {report}" for name, report in startup_proofs().items() if not report.upheld]
     if failed:
         raise SafetyPackError(f"no_hot_path_repair does not hold: {failed[0]}")
@@ -132,6 +134,17 @@ def runtime_from(composition: Composition) -> Runtime:
         check=SafetyCheck(manifold.boundary_ids, CitationResolver([composition.language])),
         digests=_digests(composition, manifold, lexis, persona, operators),
     )
+
+
+_LEXES: dict[tuple[str, str, bool], Lexis] = {}
+
+
+def _lexis(pack: LanguagePack) -> Lexis:
+    """Return the run-time form of a language pack; identities of one language share it, since nothing changes it."""
+    key = (pack.pack_id, pack.sha256, pack.ratified)
+    if key not in _LEXES:
+        _LEXES[key] = build_lexis(pack, compile_vocabulary(pack))
+    return _LEXES[key]
 
 
 def _digests(
