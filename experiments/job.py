@@ -173,6 +173,7 @@ def _logging_to(path: Path) -> Iterator[None]:
     handler = logging.FileHandler(path, encoding="utf-8")
     formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s")
     formatter.converter = time.gmtime
+    formatter.default_msec_format = None
     handler.setFormatter(formatter)
     LOG.addHandler(handler)
     LOG.setLevel(logging.INFO)

@@ -73,7 +73,7 @@ def show_configuration(line: CommandLine) -> None:
     """Print the configuration that Hydra composes for a command line's first job, and run nothing."""
     _check_installation()
     flags = ["--cfg", str(line.show), *(["--resolve"] if line.resolve else [])]
-    _call_hydra(line, [*line.hydra_arguments(first_job=True), *flags])
+    _call_hydra(line, [*flags, *line.hydra_arguments(first_job=True)])
 
 
 def gather(plan: Plan, folder: Path) -> Outcome:
@@ -121,7 +121,7 @@ def _error_of(status: Mapping[str, Any]) -> str:
 def _run_hydra(plan: Plan, folder: Path) -> None:
     arguments = plan.line.hydra_arguments()
     if plan.line.multirun:
-        arguments += ["--multirun", f"hydra.sweep.dir={overrides.quoted_path(str(folder))}"]
+        arguments = ["--multirun", *arguments, f"hydra.sweep.dir={overrides.quoted_path(str(folder))}"]
     else:
         arguments.append(f"hydra.run.dir={overrides.quoted_path(str(folder / 'jobs' / '0'))}")
     _call_hydra(plan.line, arguments)

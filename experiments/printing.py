@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-TABLE_WIDTH = 150
+TABLE_WIDTH = 180
 """Columns of the table where stdout is no terminal."""
 
 
@@ -29,6 +29,7 @@ def print_summary(folder: Path, summary: Mapping[str, Any]) -> None:
         "hedges",
         "refusals",
         "changed paths",
+        "shared words",
         "motor distance",
         "worst residual",
     ):
@@ -50,17 +51,14 @@ def _cells(entry: Mapping[str, Any]) -> list[str]:
         spread,
         _number(entry["leakage_max"], ".1e"),
         str(entry["flagged"]),
-        _counts(entry["hedges"]),
-        _counts(entry["refusals"]),
-        _number(divergence.get("changed_paths"), ".1%"),
-        _number(divergence.get("motor_distance"), ".3f"),
+        ", ".join(f"{count} {name}" for name, count in entry["hedges"].items()) or "0",
+        str(sum(entry["refusals"].values())),
+        _number(divergence.get("changed_paths"), ".0%"),
+        _number(divergence.get("shared_words"), ".0%"),
+        _number(divergence.get("motor_distance"), ".2f"),
         _number(entry["worst_residual"], ".1e"),
     ]
 
 
 def _number(value: float | str | None, form: str) -> str:
     return "–" if value is None else value if isinstance(value, str) else format(value, form)
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "0"

@@ -108,6 +108,7 @@ def _summary_table(summary: Mapping[str, Any]) -> str:
         "flagged",
         "hedges",
         "changed paths",
+        "shared words",
         "motor distance",
         "worst residual",
     )
@@ -126,6 +127,7 @@ def _summary_table(summary: Mapping[str, Any]) -> str:
                 entry["flagged"],
                 ", ".join(f"{name} {count}" for name, count in entry["hedges"].items()),
                 _number(divergence.get("changed_paths"), ".1%"),
+                _number(divergence.get("shared_words"), ".1%"),
                 _number(divergence.get("motor_distance")),
                 _number(entry["worst_residual"], ".1e"),
             )
@@ -145,6 +147,7 @@ def _divergence_tables(divergence: Mapping[str, Any]) -> list[str]:
     for language, matrix in divergence.items():
         for name, form, words in (
             ("changed_paths", ".1%", "share of changed token paths"),
+            ("shared_words", ".1%", "mean share of words in common"),
             ("motor_distance", ".3f", "mean distance of final motors, up to sign"),
         ):
             lines = [

@@ -1,8 +1,9 @@
 """What a sweep says about its packs: means, spreads, refusals, and the divergence of each pack from another.
 
 The divergence of two identities over the rows that they share (same prompt, language, seed and settings):
-*changed paths* is the share of rows whose token paths differ; *motor distance* is the mean Euclidean distance of the
-final motors' coefficients, up to sign, since F and -F are the same motion.
+*changed paths* is the share of rows whose token paths differ at all; *shared words* is the mean share of words that two
+paths have in common (intersection over union); *motor distance* is the mean Euclidean distance of the final motors'
+coefficients, up to sign, since F and -F are the same motion.
 """
 
 import json
@@ -18,6 +19,7 @@ from experiments.results import SETTING_COLUMNS, Row
 _Name = TypeVar("_Name", bound=Hashable)
 
 DEFAULT_IDENTITY = "default_general_v1"
+MEASURES = ("changed_paths", "shared_words", "motor_distance")
 PAIR_KEY = ("prompt_id", "language", "seed", *SETTING_COLUMNS)
 
 
@@ -38,15 +40,12 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def divergence_matrix(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the identities in order, and `changed_paths` and `motor_distance` between every two of them."""
+    """Return the identities in order, and each of `MEASURES` between every two of them."""
     identities = _ordered(row["identity"] for row in rows)
     pairs = {(a, b): divergence(_of(rows, identity=a), _of(rows, identity=b)) for a in identities for b in identities}
     return {
         "identities": identities,
-        **{
-            name: [[pairs[a, b][name] for b in identities] for a in identities]
-            for name in ("changed_paths", "motor_distance")
-        },
+        **{name: [[pairs[a, b][name] for b in identities] for a in identities] for name in MEASURES},
     }
 
 
@@ -60,6 +59,7 @@ def divergence(first: Sequence[Row], second: Sequence[Row]) -> dict[str, Any]:
     pairs = [(row, others[_pair_key(row)]) for row in first if _pair_key(row) in others]
     pairs = [pair for pair in pairs if not all(_is_refused(row) for row in pair)]
     changed = [_path(one) != _path(other) for one, other in pairs]
+    shared = [_overlap(_path(one), _path(other)) for one, other in pairs]
     distances = [
         motor_distance(json.loads(one["final_motor"]), json.loads(other["final_motor"]))
         for one, other in pairs
@@ -68,6 +68,7 @@ def divergence(first: Sequence[Row], second: Sequence[Row]) -> dict[str, Any]:
     return {
         "pairs": len(pairs),
         "changed_paths": _mean(changed),
+        "shared_words": _mean(shared),
         "motor_distance": _mean(distances),
     }
 
@@ -131,6 +132,11 @@ def _is_refused(row: Mapping[str, Any]) -> bool:
 
 def _path(row: Mapping[str, Any]) -> str | None:
     return None if _is_refused(row) else row["tokens"]
+
+
+def _overlap(one: str | None, other: str | None) -> float:
+    words, others = (set(json.loads(path)) if path else set() for path in (one, other))
+    return len(words & others) / len(words | others) if words | others else float(one == other)
 
 
 def _pair_key(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -194,7 +194,12 @@ def test_seeds_are_a_null_pair_without_a_perturbation(prompts: Path, tmp_path: P
         row.pop("seed")
     assert rows[:4] == rows[4:8] == rows[8:12]
     (entry,) = rundir.read_json(folder / "summary.json")["identities"]
-    assert entry["divergence_between_seeds"] == {"pairs": 6, "changed_paths": 0.0, "motor_distance": 0.0}
+    assert entry["divergence_between_seeds"] == {
+        "pairs": 6,
+        "changed_paths": 0.0,
+        "shared_words": 1.0,
+        "motor_distance": 0.0,
+    }
 
 
 def test_json_is_all_that_stands_on_stdout(prompts: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -45,12 +45,15 @@ def test_the_summary_of_two_packs() -> None:
     # Of the two prompts that anyone answered, one path changed; the motors are sqrt(2) and (up to sign) 0 apart.
     assert other["divergence_from_default"]["pairs"] == 2
     assert other["divergence_from_default"]["changed_paths"] == 0.5
+    # truth, doubt against truth, known: one of three words in common; the other pair is the same.
+    assert other["divergence_from_default"]["shared_words"] == pytest.approx((1 / 3 + 1) / 2)
     assert other["divergence_from_default"]["motor_distance"] == pytest.approx(math.sqrt(2) / 2)
     assert summary["divergence"]["en"]["changed_paths"] == [[0.0, 0.5], [0.5, 0.0]]
 
 
 def test_a_refusal_on_one_side_is_a_changed_path() -> None:
-    assert divergence([refused("0001")], [row("0001")]) == {"pairs": 1, "changed_paths": 1.0, "motor_distance": None}
+    found = divergence([refused("0001")], [row("0001")])
+    assert found == {"pairs": 1, "changed_paths": 1.0, "shared_words": 0.0, "motor_distance": None}
 
 
 def test_rows_of_other_seeds_or_settings_are_not_paired() -> None:
