@@ -105,8 +105,8 @@ def measure_closure(motor: MotorLike) -> Closure:
 def assert_closed(closure: Closure) -> None:
     """Raise `VersorClosureError` for the first sample that left the manifold: which, when, how far and likely why.
 
-    Runs on the host. Raises `TracedCheckError` inside jit, vmap or grad, where the check would be dropped: return the
-    closure from there and assert it outside (`checked`, `checked_value_and_grad`).
+    Runs on the host. Raises `TracedCheckError` inside jit and vmap, where the check would be dropped: return the closure
+    from there and assert it outside (`checked`, `checked_value_and_grad`).
     """
     if isinstance(closure.ok, jax.core.Tracer):
         raise TracedCheckError(
@@ -141,7 +141,8 @@ def _likely_cause(step: int, residual: float, norm: float, versor_norm: float) -
     A sandwich with two products of 16 terms errs by at most about 2·16·eps·‖V‖²·‖F‖ in F, hence by twice that times ‖F‖
     in F reverse(F); `step` sandwiches add up at worst linearly (docs/field-closure.md).
     """
-    rounding = 64 * np.finfo(np.float64).eps * (step + 1) * norm**2 * max(1.0, versor_norm) ** 2
+    largest = max(1.0, versor_norm)
+    rounding = 64 * float(np.finfo(np.float64).eps) * (step + 1) * norm * norm * largest * largest
     return TOO_LARGE if residual <= rounding else NOT_A_VERSOR
 
 

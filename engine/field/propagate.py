@@ -22,8 +22,8 @@ COMPOSITIONS = ("compose",)
 def run(state: FieldState, versors: MotorLike) -> FieldState:
     """Move `state` by `versors` (steps, ..., 16) and raise `VersorClosureError` if it left the versor manifold.
 
-    The default way to propagate. Shapes and other errors as for `propagate`; `TracedCheckError` inside jit, vmap or
-    grad, where nothing can be raised.
+    The default way to propagate. Shapes and other errors as for `propagate`; `TracedCheckError` inside jit and vmap,
+    where nothing can be raised.
     """
     moved, closure = propagate(state, versors)
     assert_closed(closure)
