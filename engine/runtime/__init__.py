@@ -1,5 +1,7 @@
 """The runtime: composes packs into a running engine, evaluates batches of prompts, and talks."""
 
+from engine.runtime.chat import ChatResponse as ChatResponse
+from engine.runtime.chat import ChatRuntime as ChatRuntime
 from engine.runtime.compose import Composition as Composition
 from engine.runtime.compose import compose as compose
 from engine.runtime.result import COLUMNS as COLUMNS

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.errors import InnerLoopExhaustion
 from engine.safety.account import Incident
 from engine.safety.check import Verdict
+from engine.safety.citations import CitedClaim
 
 COLUMNS = (
     "prompt_id",
@@ -57,7 +59,8 @@ class ResultTable:
 
     `rows` have the columns of `COLUMNS`. The arrays have one entry per row: `token_ids` (rows, steps), -1 after the
     end; `final_motors` (rows, 16), NaN where a prompt was refused before it had a state; `residuals` (rows, steps + 1).
-    `verdicts` are the safety verdicts of each row, and `incidents` the run's own account.
+    `verdicts`, `claims` and `exhaustions` (the typed error of a walk that ran out of admissible words, or None) belong
+    to each row; `incidents` are the run's own account.
     """
 
     rows: list[dict[str, Any]]
@@ -65,6 +68,8 @@ class ResultTable:
     final_motors: NDArray[np.float64]
     residuals: NDArray[np.float64]
     verdicts: tuple[tuple[Verdict, ...], ...]
+    claims: tuple[tuple[CitedClaim, ...], ...]
+    exhaustions: tuple[InnerLoopExhaustion | None, ...]
     incidents: tuple[Incident, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
 

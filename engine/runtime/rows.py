@@ -102,6 +102,11 @@ def write_rows(record: RunRecord) -> ResultTable:
             -1, steps + 1
         ),
         verdicts=tuple(verdicts),
+        claims=tuple(words.claims for words in said),
+        exhaustions=tuple(
+            None if outcome is None else _exhaustion(record.runtimes[index], record.prepared[number], outcome)
+            for (number, index, _), outcome in zip(cells, outcomes, strict=True)
+        ),
         incidents=record.account.incidents,
         digests=dict(record.digests_after[0]),
     )
@@ -265,13 +270,19 @@ def _software() -> dict[str, str]:
     }
 
 
-def exhaustion(prompt: PreparedPrompt, outcome: Outcome) -> InnerLoopExhaustion | None:
-    """Return the typed error of a walk that ended for want of an admissible word, or None."""
+def _exhaustion(runtime: Runtime, prompt: PreparedPrompt, outcome: Outcome) -> InnerLoopExhaustion | None:
+    """Return the typed error of a walk that ended for want of an admissible word, with the words it rejected."""
     if outcome.reason not in EXHAUSTED:
         return None
+    lexis, step = runtime.lexis, len(outcome.edges)
+    word = int(outcome.token_ids[step - 1]) if step else prompt.start
+    rejected = tuple(dict.fromkeys(lexis.lemmas[tail] for _, tail in lexis.edges_of(word)))
+    region = prompt.region.label if step == 0 else ""
     return InnerLoopExhaustion(
-        f"prompt {prompt.prompt_id}: no admissible word after {len(outcome.edges)} steps",
+        f"no admissible word after {lexis.lemmas[word]} at step {step}: {outcome.reason.name.lower()}, "
+        f"{len(rejected)} words rejected",
         reason=outcome.reason.name.lower(),
-        region=prompt.region.label or None,
-        step=len(outcome.edges),
+        region=region or None,
+        step=step,
+        rejected=rejected,
     )
