@@ -46,13 +46,12 @@ class Row:
 
 def _kill_once(folder: Path, delay: float) -> tuple[int, int]:
     """Start a saving loop in `folder`, kill it `delay` seconds after its first save; return (lost, corrupt)."""
-    process = subprocess.Popen([*LOOP, str(folder)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    time.sleep(delay)
-    process.kill()
-    steps = [int(line) for line in (first, *process.stdout.read().split("\n")) if line.strip().isdigit()]
-    process.wait()
+    with subprocess.Popen([*LOOP, str(folder)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        time.sleep(delay)
+        process.kill()
+        steps = [int(line) for line in (first, *process.stdout.read().split("\n")) if line.strip().isdigit()]
     store = CheckpointStore(folder, digests=DIGESTS)
     try:
         restored = store.restore(TEMPLATE)

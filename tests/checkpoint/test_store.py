@@ -339,18 +339,15 @@ def test_leftovers_of_killed_writers_are_ignored_and_cleaned(store: CheckpointSt
 def test_a_kill_at_any_moment_loses_nothing_reported(tmp_path: Path) -> None:
     """A short form of `make faults`, which does this 200 times."""
     random = np.random.default_rng(3)
-    acknowledged = -1
+    loop = [sys.executable, "-m", "tests.checkpoint.saving_loop", str(tmp_path)]
     for _ in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.checkpoint.saving_loop", str(tmp_path)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        acknowledged = int(process.stdout.readline())
-        for _ in range(int(random.integers(0, 6))):
+        with subprocess.Popen(loop, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
             acknowledged = int(process.stdout.readline())
-        process.kill()
-        acknowledged = max([acknowledged, *map(int, process.stdout.read().split())])
-        process.wait()
+            for _ in range(int(random.integers(0, 6))):
+                acknowledged = int(process.stdout.readline())
+            process.kill()
+            acknowledged = max([acknowledged, *map(int, process.stdout.read().split())])
         store = CheckpointStore(tmp_path, digests={"safety_sha256": "0" * 64})
         restored = store.restore({"value": np.zeros((8, 16))})
         assert restored.step >= acknowledged
