@@ -218,6 +218,6 @@ def _choose(
     return _Choice(jnp.take_along_axis(edges, best[:, None], axis=1)[:, 0], reason)
 
 
-def _distance(x: Float[Array, "*batch 3"], y: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
+def _distance(x: Float[Array, "*batch 3"], y: Float[Array, "*#batch 3"]) -> Float[Array, "*batch"]:
     """Exact Euclidean distance of points given by their coordinates (X . Y = -|x - y|^2 / 2)."""
     return jnp.sqrt(jnp.sum((x - jnp.broadcast_to(y, x.shape)) ** 2, axis=-1))
