@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from packs import strict_json
@@ -27,8 +28,19 @@ REPORT_SEAL_FIELD = "report_sha256"
 REPORT_ENDING = ".mastery_report.json"
 MAX_REPORT_BYTES = 1024 * 1024
 
-REQUIRED_GATES: Mapping[str, float] = {"schema_and_bounds_eq_1": 1.0}
-"""Name and threshold of each gate that a report must hold, all of them passed."""
+REQUIRED_GATES: Mapping[str, float] = MappingProxyType(
+    {
+        "replay_determinism_eq_1": 1.0,
+        "no_regression_vs_prior_courses": 1.0,
+        "adversarial_rejection_rate_eq_1": 1.0,
+        "legitimate_acceptance_rate_eq_1": 1.0,
+        "provenance_non_empty_rate_eq_1": 1.0,
+        "every_relation_walked_at_least_once": 1.0,
+        "every_axis_seeded_at_least_once": 1.0,
+        "every_override_rejected": 1.0,
+    }
+)
+"""Name and threshold of each gate that the report of a safety or identity pack must hold, all of them passed."""
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _REPORT_FIELDS = frozenset(

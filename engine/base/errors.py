@@ -49,6 +49,10 @@ class StagingError(CoreError, ValueError):
     """A staged amendment is incomplete, altered, or was made for a text that is no longer in force."""
 
 
+class RatificationError(CoreError, RuntimeError):
+    """A pack did not pass its course, or its version does not fit what changed in it."""
+
+
 class CheckpointMismatchError(CoreError, ValueError):
     """A checkpoint is damaged or was written for something else than what would be restored into."""
 

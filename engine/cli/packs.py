@@ -21,7 +21,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     showing.set_defaults(handler=_show)
     verifying = actions.add_parser("verify", help="check a pack file or folder: parse, seal, floor", allow_abbrev=False)
     verifying.add_argument("path", metavar="PATH", type=Path)
-    verifying.set_defaults(handler=_verify)
+    verifying.set_defaults(handler=_verify, diagnoses=True)
     ratifying = actions.add_parser("ratify", help="ratify your own identity or language pack", allow_abbrev=False)
     ratifying.add_argument("path", metavar="PATH", type=Path)
     ratifying.set_defaults(handler=_ratify)
@@ -66,7 +66,8 @@ def _verify(arguments: argparse.Namespace) -> int:
 def _ratify(arguments: argparse.Namespace) -> int:
     from engine.cli.ratify import ratify_path
 
-    _print(ratify_path(arguments.path))
+    for line in ratify_path(arguments.path):
+        _print(line)
     return 0
 
 

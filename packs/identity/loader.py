@@ -26,7 +26,7 @@ from packs.seal import MAX_REPORT_BYTES, REPORT_ENDING, sha256_hex, verify_seal
 DEFAULT_PACK = "default_general_v1"
 MAX_PACK_BYTES = 256 * 1024
 UNRATIFIED_VARIABLE = "CORE_ALLOW_UNRATIFIED_IDENTITY"
-_FOLDER = Path(os.path.abspath(__file__)).parent
+INSTALLED_FOLDER = Path(os.path.abspath(__file__)).parent
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,21 @@ def load_file(path: Path, *, unratified: bool = False) -> IdentityPack:
     return _operative(body, pack_bytes, ratified=not unratified)
 
 
+def candidate(stem: str, data: bytes) -> IdentityPack:
+    """Return the bytes of a pack under ratification, with schema and bounds checked and `ratified` False.
+
+    For formation only: nothing that serves a user may start from what this returns. Raises `PackFormatError`.
+    """
+    return _operative(
+        parse_body(strict_json.loads(data, source=f"{stem}.json"), stem=stem, sealed=False), data, ratified=False
+    )
+
+
 def _folders(search_paths: Sequence[str | os.PathLike[str]] | None) -> tuple[Path, ...]:
     if isinstance(search_paths, str | os.PathLike):
         raise PackFormatError("search_paths is a list of folders, not one path")
     # A user's packs_path may hold languages only; whatever is there but is no folder is refused on opening.
-    return (_FOLDER, *(Path(path) for path in search_paths or () if os.path.lexists(path)))
+    return (INSTALLED_FOLDER, *(Path(path) for path in search_paths or () if os.path.lexists(path)))
 
 
 def _ids_in(folder: Path) -> tuple[str, ...]:

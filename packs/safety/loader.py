@@ -92,6 +92,14 @@ def load_folder(folder: Path, *, pin: tuple[str, str], unratified: bool = False)
     return _operative(body, pack_bytes, ratified=not unratified)
 
 
+def candidate(stem: str, data: bytes) -> SafetyPack:
+    """Return the bytes of a pack under ratification, with schema and floor checked and `ratified` False.
+
+    For formation only: nothing that serves a user may start from what this returns. Raises `PackFormatError`.
+    """
+    return _operative(_check_pack(stem, data, None), data, ratified=False)
+
+
 def check_floor(boundary_ids: frozenset[str], *, pack_id: str) -> None:
     """Raise `PackFormatError` unless `boundary_ids` holds every one of `REQUIRED_BOUNDARIES`."""
     missing = sorted(REQUIRED_BOUNDARIES - boundary_ids)
