@@ -204,9 +204,10 @@ def _raw_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         raise RecordError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise RecordError(f"{name}: not a regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise RecordError(f"{name}: not a regular file")
         try:
             while line := stream.readline(_MAX_LINE + 2):
                 if len(line) > _MAX_LINE + 1:

@@ -181,8 +181,9 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 
 def _manifest(root: Path) -> dict[str, Any]:
+    data = _read(root / MANIFEST)
     try:
-        manifest = json.loads(_read(root / MANIFEST))
+        manifest = json.loads(data)
     except (ValueError, RecursionError):
         raise StagingError(f"{MANIFEST} is not JSON") from None
     wanted = {"schema_version": str, "constitution_dir": str, "file": str, "current_sha256": str, "files": dict}
