@@ -48,7 +48,11 @@ def test_packs_have_different_personas():
 def test_anisotropy_lies_between_zero_and_one():
     values = [
         float(anisotropy(manifold_from_pack(make_pack(axes)).axes))
-        for axes in (DEFAULT_AXES, {"a": ((1.0, 0, 0), 1.0), "b": ((0, 1.0, 0), 0.4)}, {"a": ((0.2, 0, 0.1), 1.0)})
+        for axes in (
+            DEFAULT_AXES,
+            {"a": ((1.0, 0.0, 0.0), 1.0), "b": ((0.0, 1.0, 0.0), 0.4)},
+            {"a": ((0.2, 0.0, 0.1), 1.0)},
+        )
     ]
     assert values[0] == pytest.approx(0.0, abs=1e-15)
     assert 0.0 < values[1] < 1.0
