@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
-from engine.algebra.exponential import bivector_to_even, quadvector_square, scalar_square, wedge_half
+from engine.algebra.exponential import quadvector_square, scalar_square, wedge_half
 from engine.algebra.motor import CLOSURE_TOLERANCE
-from engine.algebra.product import even_product_kernel, residual_kernel
+from engine.algebra.product import even_product_kernel, residual_kernel, turn_kernel
 from engine.algebra.ring import RingElement, Scalars, angle_over_sine
 from engine.base.errors import NoLogarithmError, NotAVersorError
 
@@ -31,16 +31,6 @@ _NOISE = 1e-13
 
 _TINY = 1e-200
 """Squared size of a bivector that is zero for every purpose; its square still is a normal number."""
-
-
-def quadvector_to_even(q: Quadvectors) -> Float[Array, "*batch 16"]:
-    """The 4-vector as an even element."""
-    return jnp.concatenate([jnp.zeros((*q.shape[:-1], 11), q.dtype), q], axis=-1)
-
-
-def turn(b: Bivectors, q: Quadvectors) -> Bivectors:
-    """The bivector part of b q."""
-    return even_product_kernel(bivector_to_even(b), quadvector_to_even(q))[..., 1:11]
 
 
 def _guarded_root(x: Scalars, usable: Array) -> Scalars:
@@ -56,21 +46,25 @@ def _regular(scalar: Scalars, bivector: Bivectors, quad: Quadvectors) -> Bivecto
     """h(μ) m2 for a motor whose values of μ are at least -½."""
     square = quadvector_square(quad)
     factor = angle_over_sine(RingElement(scalar, jnp.ones_like(scalar)), square)
-    return factor.mean * bivector + factor.slope * turn(bivector, quad)
+    return factor.mean * bivector + factor.slope * turn_kernel(bivector, quad)
 
 
-# --- two ideals: unit e with e² = +1 splits what commutes with it into two copies of the quaternions ---
+# --- two ideals: e with e² = +1 splits what commutes with it into two copies of the quaternions, by ½(1 ± e) ---
+# In this section bivectors have an axis of length 2 before the last, one entry for each ideal.
+
+_BOTH_SIGNS = np.array([[1.0], [-1.0]])
 
 
-def _ideal_part(b: Bivectors, unit: Quadvectors, sign: float) -> Bivectors:
+def _in_ideals(b: Float[Array, "*batch #2 10"], unit: Quadvectors) -> Float[Array, "*batch 2 10"]:
     """b ½(1 ± unit), of a bivector that commutes with the unit."""
-    return 0.5 * (b + sign * turn(b, unit))
+    signs = _BOTH_SIGNS.reshape((1,) * (unit.ndim - 1) + (2, 1))
+    units = jnp.broadcast_to(unit[..., None, :], (*unit.shape[:-1], b.shape[-2], 5))
+    return 0.5 * (b + signs * turn_kernel(b, units))
 
 
 def _commuting_part(b: Bivectors, unit: Quadvectors) -> Bivectors:
-    """½ (b + unit b unit): what of b commutes with the unit."""
-    e = quadvector_to_even(unit)
-    return 0.5 * (b + even_product_kernel(even_product_kernel(e, bivector_to_even(b)), e)[..., 1:11])
+    """What of b commutes with the unit: <<b unit>_2 unit>_2, since the rest has no bivector in its product."""
+    return turn_kernel(turn_kernel(b, unit), unit)
 
 
 def _length(part: Bivectors) -> tuple[Scalars, Array]:
@@ -80,12 +74,12 @@ def _length(part: Bivectors) -> tuple[Scalars, Array]:
     return jnp.where(clear, _guarded_root(square, clear), 0.0), clear
 
 
-def _canonical_direction(unit: Quadvectors, sign: float) -> Bivectors:
-    """A unit bivector of the ideal: the first basis plane that keeps at least half of the largest length there."""
+def _canonical_directions(unit: Quadvectors) -> Float[Array, "*batch 2 10"]:
+    """A unit bivector of each ideal: the first basis plane that keeps at least half of the largest length there."""
     batch = unit.shape[:-1]
-    planes = jnp.broadcast_to(np.eye(10), (*batch, 10, 10))
     units = jnp.broadcast_to(unit[..., None, :], (*batch, 10, 5))
-    parts = _ideal_part(_commuting_part(planes, units), units, sign)
+    planes = _commuting_part(jnp.broadcast_to(np.eye(10), (*batch, 10, 10)), units)
+    parts = jnp.swapaxes(_in_ideals(planes[..., None, :], units), -2, -3)
     squares = -2.0 * scalar_square(parts)[..., 0]
     first = jnp.argmax(squares >= 0.5 * jnp.max(squares, axis=-1, keepdims=True), axis=-1)
     chosen = jnp.take_along_axis(parts, first[..., None, None], axis=-2)[..., 0, :]
@@ -93,33 +87,31 @@ def _canonical_direction(unit: Quadvectors, sign: float) -> Bivectors:
     return jax.lax.stop_gradient(chosen / jnp.where(clear, length, 1.0))
 
 
-def _ideal_direction(part: Bivectors, unit: Quadvectors, sign: float, scale: Scalars) -> Bivectors:
-    """The unit direction of a part; projected once more after scaling, so that its error stays inside the ideal."""
-    length, clear = _length(part)
-    clear = clear & (length > _NOISE * scale)
-    again = _ideal_part(_commuting_part(part / jnp.where(clear, length, 1.0), unit), unit, sign)
-    length_again, clear_again = _length(jnp.where(clear, again, part))
-    clear = clear & clear_again
-    return jnp.where(clear, again / jnp.where(clear, length_again, 1.0), _canonical_direction(unit, sign))
+def _directions(parts: Float[Array, "*batch 2 10"], unit: Quadvectors, scale: Scalars) -> Float[Array, "*batch 2 10"]:
+    """Unit directions of the parts; projected once more after scaling, so that their error stays inside the ideal."""
+    length, clear = _length(parts)
+    clear = clear & (length > _NOISE * scale[..., None])
+    units = jnp.broadcast_to(unit[..., None, :], (*unit.shape[:-1], 2, 5))
+    again = _commuting_part(jnp.where(clear, parts, 0.0) / jnp.where(clear, length, 1.0), units)
+    signs = _BOTH_SIGNS.reshape((1,) * (unit.ndim - 1) + (2, 1))
+    again = 0.5 * (again + signs * turn_kernel(again, units))
+    length, clear = _length(again)
+    return jnp.where(clear, again / jnp.where(clear, length, 1.0), _canonical_directions(unit))
 
 
 def _two_rotations(scalar: Scalars, bivector: Bivectors, quad: Quadvectors) -> Bivectors:
     """Logarithm of a motor with m4² > ¼, ideal by ideal."""
     root = jnp.sqrt(quadvector_square(quad))
     unit = quad / root
-    total = jnp.zeros_like(bivector)
-    for sign in (1.0, -1.0):
-        part = _ideal_part(bivector, unit, sign)
-        cosine = scalar + sign * root
-        beyond = cosine < 0.0
-        near = angle_over_sine(
-            RingElement(jnp.where(beyond, 1.0, cosine), jnp.zeros_like(cosine)), jnp.zeros_like(cosine)
-        )
-        sine, _ = _length(part)
-        angle = jnp.arctan2(jnp.where(beyond, sine, 1.0), jnp.where(beyond, cosine, 1.0))
-        far = angle * _ideal_direction(part, unit, sign, jnp.ones_like(cosine))
-        total = total + jnp.where(beyond, far, near.mean * part)
-    return total
+    parts = _in_ideals(bivector[..., None, :], unit)
+    cosine = jnp.stack([scalar + root, scalar - root], axis=-2)
+    beyond = cosine < 0.0
+    zero = jnp.zeros_like(cosine)
+    near = angle_over_sine(RingElement(jnp.where(beyond, 1.0, cosine), zero), zero)
+    sine, _ = _length(parts)
+    angle = jnp.arctan2(jnp.where(beyond, sine, 1.0), jnp.where(beyond, cosine, 1.0))
+    far = angle * _directions(parts, unit, jnp.ones_like(scalar))
+    return jnp.sum(jnp.where(beyond, far, near.mean * parts), axis=-2)
 
 
 # --- the other sheet: log m = b + π P for b = log(-m) ---
@@ -128,11 +120,8 @@ def _two_rotations(scalar: Scalars, bivector: Bivectors, quad: Quadvectors) -> B
 def _opposite_in_ideals(b: Bivectors, half: Quadvectors) -> Bivectors:
     """b + π P for two rotations of comparable size: each ideal's part turns on by π against its own direction."""
     unit = half / jnp.sqrt(quadvector_square(half))
-    scale = jnp.sqrt(_size(b))
-    total = b
-    for sign in (1.0, -1.0):
-        total = total - jnp.pi * _ideal_direction(_ideal_part(b, unit, sign), unit, sign, scale)
-    return total
+    directions = _directions(_in_ideals(b[..., None, :], unit), unit, jnp.sqrt(_size(b)))
+    return b - jnp.pi * jnp.sum(directions, axis=-2)
 
 
 def _plane_beside(b: Bivectors, quad: Quadvectors) -> Bivectors:
@@ -143,7 +132,7 @@ def _plane_beside(b: Bivectors, quad: Quadvectors) -> Bivectors:
     batch = b.shape[:-1]
     basis = jnp.broadcast_to(np.eye(5), (*batch, 5, 5))
     candidates = jnp.concatenate([quad[..., None, :], basis], axis=-2)
-    planes = turn(jnp.broadcast_to(b[..., None, :], (*batch, 6, 10)), candidates)
+    planes = turn_kernel(jnp.broadcast_to(b[..., None, :], (*batch, 6, 10)), candidates)
     squares = -scalar_square(planes)[..., 0]
     sizes = jnp.sum(planes * planes, axis=-1)
     turning = (squares > 1e-3 * sizes) & (squares > 0.0)
@@ -168,7 +157,7 @@ def _opposite(b: Bivectors) -> Bivectors:
     split = gap_squared > 0.0
     gap = jnp.where(split, _guarded_root(gap_squared, split), 0.0)
     low, high = 0.5 * (s - gap), 0.5 * (s + gap)
-    rotation = jnp.where(split, (turn(b, half) - low * b) / jnp.where(split, gap, 1.0), 0.0)
+    rotation = jnp.where(split, (turn_kernel(b, half) - low * b) / jnp.where(split, gap, 1.0), 0.0)
     turning = -low > jnp.maximum(1e-2 * jnp.abs(high), 1e-10 * size)
     plane_of_rotation = -rotation / _guarded_root(-low, turning)
     first_plane = jnp.broadcast_to(np.eye(10)[0], b.shape)

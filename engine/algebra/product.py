@@ -1,12 +1,10 @@
 """Products, involutions and sandwiches of Cl(4,1).
 
-Every product is one formula, `c[k] = sum_j signs[j, k] a[j] b[j xor k]` over blades in mask order: the exclusive or by
-a constant is a reversal of some axes of a 2 x 2 x ... x 2 cube. The `*_kernel` functions are the private door for hot
-loops: they check nothing and their traces hold only multiplication, addition, negation, sums and data movement, so that
-a data-flow proof sees through them.
+Every product is one formula, `c[k] = sum_j signs[j, k] a[j] b[partner[j, k]]`, evaluated in blocks of lanes
+(layout.py). The `*_kernel` functions are the private door for hot loops: they check nothing and their traces hold only
+multiplication, addition, subtraction, sums and data movement, so that a data-flow proof sees through them. A loop that
+keeps a state for many steps is faster in the resident layout (resident.py).
 """
-
-import math
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +22,7 @@ from engine.algebra.arguments import (
     first_failure,
     is_concrete,
 )
+from engine.algebra.layout import from_blocks, to_blocks
 from engine.base.errors import NotAVersorError, ShapeError
 
 # --- kernels: no checks, no casts, float64 in and out ---
@@ -48,34 +47,31 @@ def scale_constant(x: Float[Array, "*batch n"], factors: NDArray) -> Float[Array
     return x * np.asarray(factors).reshape((1,) * (x.ndim - 1) + (-1,))
 
 
-def exclusive_or(x: Float[Array, "*batch n"], key: int) -> Float[Array, "*batch n"]:
-    """`y[k] = x[k xor key]` on the last axis, whose length is a power of two."""
-    bits = int(math.log2(x.shape[-1]))
-    axes = tuple(x.ndim - 1 + bits - 1 - bit for bit in range(bits) if key >> bit & 1)
-    if not axes:
-        return x
-    return lax.rev(x.reshape(*x.shape[:-1], *(2,) * bits), axes).reshape(x.shape)
-
-
-def mask_product_kernel(
-    a: Float[Array, "*batch n"], b: Float[Array, "*batch n"], signs: NDArray
-) -> Float[Array, "*batch n"]:
-    """The product with the given signs, factors and result in mask (or key) order."""
+def blocked_product(
+    a: Float[Array, "blocks n lanes"], b: Float[Array, "blocks n lanes"], table: tables.ProductTable
+) -> Float[Array, "blocks n lanes"]:
+    """A product in blocks of lanes: one constant gather of b and one multiplication by a for each coefficient of a."""
     total = None
-    for j in range(a.shape[-1]):
-        if not signs[j].any():
+    for j in range(a.shape[1]):
+        if not table.signs[j].any():
             continue
-        term = lax.slice_in_dim(a, j, j + 1, axis=a.ndim - 1) * scale_constant(exclusive_or(b, j), signs[j])
+        partners = jnp.swapaxes(take_constant(jnp.swapaxes(b, 1, 2), table.partner[j]), 1, 2)
+        term = lax.slice_in_dim(a, j, j + 1, axis=1) * (partners * table.signs[j].reshape(1, -1, 1))
         total = term if total is None else total + term
-    return jnp.zeros_like(a) if total is None else total
+    assert total is not None
+    return total
+
+
+def product_kernel(
+    a: Float[Array, "*batch n"], b: Float[Array, "*batch n"], table: tables.ProductTable
+) -> Float[Array, "*batch n"]:
+    """The product of the table; factors and result in public order."""
+    return from_blocks(blocked_product(to_blocks(a), to_blocks(b), table), a.shape[:-1])
 
 
 def even_product_kernel(a: Float[Array, "*batch 16"], b: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
     """Geometric product of even elements."""
-    product = mask_product_kernel(
-        take_constant(a, tables.EVEN_TO_KEY), take_constant(b, tables.EVEN_TO_KEY), tables.EVEN_SIGNS
-    )
-    return take_constant(product, tables.KEY_TO_EVEN)
+    return product_kernel(a, b, tables.EVEN_GEOMETRIC)
 
 
 def even_reverse_kernel(m: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
@@ -85,21 +81,28 @@ def even_reverse_kernel(m: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16
 
 def sandwich_kernel(v: Float[Array, "*batch 16"], f: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
     """v f reverse(v) for even v and f."""
-    by_key = take_constant(v, tables.EVEN_TO_KEY)
-    half = mask_product_kernel(by_key, take_constant(f, tables.EVEN_TO_KEY), tables.EVEN_SIGNS)
-    whole = mask_product_kernel(half, scale_constant(by_key, tables.EVEN_REVERSE_SIGNS_BY_KEY), tables.EVEN_SIGNS)
-    return take_constant(whole, tables.KEY_TO_EVEN)
+    blocks = to_blocks(v)
+    half = blocked_product(blocks, to_blocks(f), tables.EVEN_GEOMETRIC)
+    return from_blocks(blocked_product(half, blocks, tables.EVEN_TIMES_REVERSE), v.shape[:-1])
+
+
+def turn_kernel(b: Float[Array, "*batch 10"], q: Float[Array, "*batch 5"]) -> Float[Array, "*batch 10"]:
+    """The bivector part of b q, equally of q b, for a bivector and a 4-vector."""
+    total = jnp.zeros_like(b)
+    for j, position in enumerate(tables.CLOSURE[1:]):
+        partner = tables.EVEN_GEOMETRIC.partner[position, tables.BIVECTORS] - 1
+        signs = tables.EVEN_GEOMETRIC.signs[position, tables.BIVECTORS] * (partner >= 0) * (partner < 10)
+        total = total + q[..., j : j + 1] * scale_constant(take_constant(b, partner.clip(0, 9)), signs)
+    return total
 
 
 def closure_kernel(f: Float[Array, "*batch 16"]) -> Float[Array, "*batch 6"]:
     """f reverse(f) - 1 on the six blades where it can be non-zero: 1, e1234, e1235, e1245, e1345, e2345."""
-    by_key = take_constant(f, tables.EVEN_TO_KEY)
-    reversed_signs = tables.EVEN_REVERSE_SIGNS_BY_KEY
-    numbers = []
-    for key in tables.CLOSURE_KEYS:
-        partner = np.arange(by_key.shape[-1]) ^ key
-        signs = tables.EVEN_SIGNS[np.arange(by_key.shape[-1]), key] * reversed_signs[partner]
-        numbers.append(jnp.sum(scale_constant(by_key * exclusive_or(by_key, key), signs), axis=-1, keepdims=True))
+    table = tables.EVEN_TIMES_REVERSE
+    numbers = [
+        jnp.sum(scale_constant(f * take_constant(f, table.partner[:, k]), table.signs[:, k]), axis=-1, keepdims=True)
+        for k in tables.CLOSURE
+    ]
     return jnp.concatenate([numbers[0] - 1.0, *numbers[1:]], axis=-1)
 
 
@@ -128,35 +131,27 @@ def join_parity_kernel(even: Float[Array, "*batch 16"], odd: Float[Array, "*batc
     return take_constant(jnp.concatenate([even, odd], axis=-1), _INTERLEAVE)
 
 
-def multivector_product_kernel(
-    a: Float[Array, "*batch 32"], b: Float[Array, "*batch 32"], signs: NDArray
-) -> Float[Array, "*batch 32"]:
-    """A product of multivectors in public order with the given signs."""
-    product = mask_product_kernel(
-        take_constant(a, tables.MULTIVECTOR_TO_MASK), take_constant(b, tables.MULTIVECTOR_TO_MASK), signs
-    )
-    return take_constant(product, tables.MASK_TO_MULTIVECTOR)
-
-
 def geometric_product_kernel(a: Float[Array, "*batch 32"], b: Float[Array, "*batch 32"]) -> Float[Array, "*batch 32"]:
     """Geometric product of multivectors."""
-    return multivector_product_kernel(a, b, tables.MULTIVECTOR_SIGNS)
+    return product_kernel(a, b, tables.GEOMETRIC)
 
 
 def apply_kernel(v: Float[Array, "*batch 16"], x: Float[Array, "*batch 32"]) -> Float[Array, "*batch 32"]:
-    """v x reverse(v): even part and I-multiple of an even part, since I is central."""
-    even = sandwich_kernel(v, take_constant(x, tables.EVEN))
-    odd = sandwich_kernel(v, divide_pseudoscalar_kernel(take_constant(x, tables.ODD)))
-    return join_parity_kernel(even, multiply_pseudoscalar_kernel(odd))
+    """v x reverse(v): I is central, so that an odd x = I m turns as m does."""
+    even = take_constant(x, tables.EVEN)
+    odd = divide_pseudoscalar_kernel(take_constant(x, tables.ODD))
+    both = jnp.stack([even, odd])
+    turned = sandwich_kernel(jnp.broadcast_to(v, both.shape), both)
+    return join_parity_kernel(turned[0], multiply_pseudoscalar_kernel(turned[1]))
 
 
 _even_product = jax.jit(even_product_kernel)
 _sandwich = jax.jit(sandwich_kernel)
 _apply = jax.jit(apply_kernel)
 _geometric_product = jax.jit(geometric_product_kernel)
-_outer_product = jax.jit(lambda a, b: multivector_product_kernel(a, b, tables.OUTER_SIGNS))
-_left_contraction = jax.jit(lambda a, b: multivector_product_kernel(a, b, tables.LEFT_CONTRACTION_SIGNS))
-_right_contraction = jax.jit(lambda a, b: multivector_product_kernel(a, b, tables.RIGHT_CONTRACTION_SIGNS))
+_outer_product = jax.jit(lambda a, b: product_kernel(a, b, tables.OUTER))
+_left_contraction = jax.jit(lambda a, b: product_kernel(a, b, tables.LEFT_CONTRACTION))
+_right_contraction = jax.jit(lambda a, b: product_kernel(a, b, tables.RIGHT_CONTRACTION))
 _INNER_WEIGHTS = np.array([tables.blade_sign(mask, mask) for mask in tables.BLADES], np.float64)
 
 # --- the public door: float64 and shapes are checked, batches broadcast ---

@@ -3,14 +3,17 @@
 A basis blade is a bit mask (bit i stands for e_{i+1}), so that the product of two blades is the exclusive or of their
 masks times a sign: the parity of the swaps that sort the generators, times the squares of those that meet (Dorst,
 Fontijne, Mann, "Geometric Algebra for Computer Science", 2007, chapter 19). Public arrays order blades by grade, then
-lexicographically; the kernels work in mask order, where every product is an exclusive or of indices.
+lexicographically.
 """
 
+from collections.abc import Callable
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+Keep: TypeAlias = Callable[[int, int, int], bool]
 
 SIGNATURE: Final = (1, 1, 1, 1, -1)
 """Squares of e1..e5."""
@@ -55,35 +58,33 @@ BLADE_INDEX: Final = {name: position for position, name in enumerate(BLADE_NAMES
 GRADES: Final = _frozen([mask.bit_count() for mask in BLADES], np.int64)
 PSEUDOSCALAR: Final = (1 << DIMENSION) - 1
 
-MULTIVECTOR_TO_MASK: Final = _frozen(np.argsort(BLADES), np.int64)
-"""Gather index from public order to mask order: `x[..., MULTIVECTOR_TO_MASK]`."""
 
-MASK_TO_MULTIVECTOR: Final = _frozen(BLADES, np.int64)
-"""Gather index from mask order to public order."""
+class ProductTable(NamedTuple):
+    """A product as c[k] = sum over j of signs[j, k] a[j] b[partner[j, k]], in public order."""
 
-MULTIVECTOR_SIGNS: Final = _frozen(
-    [[blade_sign(j, j ^ k) for k in range(1 << DIMENSION)] for j in range(1 << DIMENSION)], np.float64
-)
-"""`signs[j, k]` of the product in mask order: c[k] = sum over j of signs[j, k] a[j] b[j xor k]."""
+    partner: NDArray
+    signs: NDArray
 
 
-def product_signs(keep: object) -> NDArray:
-    """Signs of a product that keeps only some grades: `keep(r, s, t)` for grades r, s of the factors, t of the term."""
-    assert callable(keep)
-    size = 1 << DIMENSION
-    kept = [[bool(keep(j.bit_count(), (j ^ k).bit_count(), k.bit_count())) for k in range(size)] for j in range(size)]
-    return _frozen(MULTIVECTOR_SIGNS * np.array(kept), np.float64)
+def product_table(blades: tuple[int, ...], keep: Keep = lambda r, s, t: True) -> ProductTable:
+    """The product on a closed set of blades; `keep(r, s, t)` says whether grades r times s may give grade t."""
+    partner = [[blades.index(j ^ k) for k in blades] for j in blades]
+    signs = [
+        [blade_sign(j, j ^ k) * keep(j.bit_count(), (j ^ k).bit_count(), k.bit_count()) for k in blades] for j in blades
+    ]
+    return ProductTable(_frozen(partner, np.int32), _frozen(signs, np.float64))
 
 
-OUTER_SIGNS: Final = product_signs(lambda r, s, t: t == r + s)
-LEFT_CONTRACTION_SIGNS: Final = product_signs(lambda r, s, t: t == s - r)
-RIGHT_CONTRACTION_SIGNS: Final = product_signs(lambda r, s, t: t == r - s)
+GEOMETRIC: Final = product_table(BLADES)
+OUTER: Final = product_table(BLADES, lambda r, s, t: t == r + s)
+LEFT_CONTRACTION: Final = product_table(BLADES, lambda r, s, t: t == s - r)
+RIGHT_CONTRACTION: Final = product_table(BLADES, lambda r, s, t: t == r - s)
 
 REVERSE_SIGNS: Final = _frozen([(-1.0) ** (grade * (grade - 1) // 2) for grade in GRADES], np.float64)
 INVOLUTION_SIGNS: Final = _frozen([(-1.0) ** grade for grade in GRADES], np.float64)
 CONJUGATE_SIGNS: Final = _frozen(REVERSE_SIGNS * INVOLUTION_SIGNS, np.float64)
 
-# --- the even subalgebra: 16 coefficients, keyed by the four lower bits (parity gives the fifth) ---
+# --- the even subalgebra: 16 coefficients ---
 
 EVEN: Final = _frozen([i for i, mask in enumerate(BLADES) if mask.bit_count() % 2 == 0], np.int64)
 """Positions of the 16 even coefficients among the 32, in public order."""
@@ -94,32 +95,21 @@ EVEN_BLADES: Final = tuple(BLADES[i] for i in EVEN)
 EVEN_GRADES: Final = _frozen(GRADES[EVEN], np.int64)
 EVEN_NAMES: Final = tuple(BLADE_NAMES[i] for i in EVEN)
 EVEN_INDEX: Final = {name: position for position, name in enumerate(EVEN_NAMES)}
-
-_KEY_BITS: Final = DIMENSION - 1
-_KEY: Final = (1 << _KEY_BITS) - 1
-
-
-def even_mask(key: int) -> int:
-    """Mask of the even blade whose lower four bits are `key`."""
-    return key | (key.bit_count() & 1) << _KEY_BITS
-
-
-EVEN_TO_KEY: Final = _frozen(np.argsort([mask & _KEY for mask in EVEN_BLADES]), np.int64)
-KEY_TO_EVEN: Final = _frozen([mask & _KEY for mask in EVEN_BLADES], np.int64)
-
-EVEN_SIGNS: Final = _frozen(
-    [[blade_sign(even_mask(j), even_mask(j ^ k)) for k in range(_KEY + 1)] for j in range(_KEY + 1)], np.float64
-)
-"""`signs[j, k]` of the even product in key order."""
-
 EVEN_REVERSE_SIGNS: Final = _frozen(REVERSE_SIGNS[EVEN], np.float64)
-EVEN_REVERSE_SIGNS_BY_KEY: Final = _frozen(EVEN_REVERSE_SIGNS[EVEN_TO_KEY], np.float64)
+
+EVEN_GEOMETRIC: Final = product_table(EVEN_BLADES)
+
+EVEN_TIMES_REVERSE: Final = ProductTable(
+    EVEN_GEOMETRIC.partner,
+    _frozen(EVEN_GEOMETRIC.signs * EVEN_REVERSE_SIGNS[EVEN_GEOMETRIC.partner], np.float64),
+)
+"""The product a reverse(b) of even elements."""
+
+CLOSURE: Final = _frozen(np.flatnonzero((EVEN_GRADES == 0) | (EVEN_GRADES == 4)), np.int64)
+"""Positions of the six blades (grades 0 and 4) on which f reverse(f) of an even f can be non-zero."""
 
 BIVECTORS: Final = _frozen(np.flatnonzero(EVEN_GRADES == 2), np.int64)
 """Positions of e12, e13, ..., e45 among the 16 even coefficients."""
-
-CLOSURE_KEYS: Final = tuple(mask & _KEY for mask in EVEN_BLADES if mask.bit_count() in (0, 4))
-"""Keys of the six blades (grades 0 and 4) on which F reverse(F) of an even F can be non-zero."""
 
 # --- the pseudoscalar I = e12345 is central and squares to -1: odd = I times even ---
 
