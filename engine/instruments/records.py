@@ -95,8 +95,15 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 def _may_be_torn(line: bytes) -> bool:
-    """A killed writer leaves the beginning of a record; whatever else cannot be parsed was not written by us."""
-    return (line == b"{" or line.startswith(b'{"')) and line.isascii()
+    """A killed writer leaves the beginning of one record; whatever else cannot be parsed was not written by us."""
+    if not (line == b"{" or line.startswith(b'{"')) or not line.isascii():
+        return False
+    try:
+        json.JSONDecoder().raw_decode(line.decode("ascii"))
+    except (ValueError, RecursionError):
+        return True
+    # A whole object with something behind it: two lines that were joined.
+    return False
 
 
 def encode_record(record: Mapping[str, Any]) -> bytes:
@@ -199,7 +206,7 @@ def _not_recorded(path: str | os.PathLike[str], error: Exception) -> bool:
 
 
 def _raw_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    name = Path(path).name
+    name = ascii(Path(path).name)[1:-1]
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:

@@ -18,6 +18,8 @@ MODULES = (
     "tests.attacks.safety_rows",
     "tests.attacks.identity_rows",
     "tests.attacks.environment_rows",
+    "tests.attacks.record_rows",
+    "tests.attacks.pattern_rows",
 )
 """Modules with `rows()`, one for each trust boundary."""
 
