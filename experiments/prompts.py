@@ -57,7 +57,7 @@ def _read_file(path: Path) -> tuple[str, bytes]:
 
 
 def _read_shipped(language: str) -> tuple[str, bytes]:
-    name = "questions.txt" if language == "en" else f"questions.{language}.txt"
+    name = "questions.txt" if language == "en" else f"questions_{language}.txt"
     shipped = resources.files("configs") / "prompts" / name
     if not shipped.is_file():
         raise ConfigError(f"no questions ship for language {language}: give prompts=FILE")
