@@ -1,5 +1,6 @@
 """An immutable table of field states: `store` returns a new vault, `recall` finds the nearest entries exactly."""
 
+import math
 from enum import IntEnum
 from typing import Any
 
@@ -8,14 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Bool, Float, Int, UInt64
 
 from engine.algebra import apply, embed_point, point_coordinates
 from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
-from engine.base.errors import ConfigError, PointAtInfinityError, ShapeError, TracedCheckError
+from engine.base.errors import ConfigError, DeviceError, PointAtInfinityError, ShapeError, TracedCheckError
 from engine.base.precision import require_float64
 from engine.field.closure import assert_closed, measure_closure
-from engine.vault.recall import ABSENT, SELF_MATCH, Query, Table, nearest, padded_capacity
+from engine.vault.recall import ABSENT, SELF_MATCH, Query, Table, motor_marks, nearest, padded_capacity
+from engine.vault.sharded import entry_axis, nearest_sharded, require_divisible
 
 
 class Status(IntEnum):
@@ -51,6 +54,7 @@ class Vault(eqx.Module):
     """
 
     motors: Float[Array, "capacity 16"]
+    marks: UInt64[Array, "capacity"]
     coordinates: Float[Array, "3 capacity"]
     statuses: Int[Array, "capacity"]
     steps: Int[Array, "capacity"]
@@ -64,6 +68,7 @@ class Vault(eqx.Module):
         rows = padded_capacity(int(capacity))
         return cls(
             motors=jnp.zeros((rows, 16)),
+            marks=jnp.zeros(rows, jnp.uint64),
             coordinates=jnp.zeros((3, rows)),
             statuses=jnp.zeros(rows, jnp.int64),
             steps=jnp.zeros(rows, jnp.int64),
@@ -97,7 +102,7 @@ class Vault(eqx.Module):
         vault = self
         if count > self.capacity:
             doublings = int(np.ceil(np.log2(count / self.capacity)))
-            vault = grow_program(self, self.capacity * 2**doublings)
+            vault = grow_program(self, padded_capacity(self.capacity * 2**doublings))
         return store_program(vault, motors, carried_points(motors), code, steps)
 
     def review(self, index: int, status: Status | str) -> "Vault":
@@ -116,7 +121,28 @@ class Vault(eqx.Module):
         """
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise ConfigError(f"k must be a positive integer, not {k!r}")
-        return recall_program(self, _query(query), jnp.asarray(coherent_only), int(k))
+        return recall_program(self, _query(query), jnp.asarray(coherent_only), int(k), entry_axis(self.motors))
+
+    def spread(self, mesh: Mesh, axis: str) -> "Vault":
+        """This vault with its entries spread over the devices of `axis`; recall then runs on each of them.
+
+        Raises `DeviceError` for an unknown axis or a capacity whose blocks the devices do not divide.
+        """
+        if axis not in mesh.shape:
+            raise DeviceError(f"the mesh has no axis {axis!r}: its axes are {', '.join(map(str, mesh.axis_names))}")
+        require_divisible(self.capacity, mesh.shape[axis])
+
+        rows, columns, whole = (
+            NamedSharding(mesh, spec) for spec in (PartitionSpec(axis), PartitionSpec(None, axis), PartitionSpec())
+        )
+        return Vault(
+            motors=jax.device_put(self.motors, rows),
+            marks=jax.device_put(self.marks, rows),
+            coordinates=jax.device_put(self.coordinates, columns),
+            statuses=jax.device_put(self.statuses, rows),
+            steps=jax.device_put(self.steps, rows),
+            count=jax.device_put(self.count, whole),
+        )
 
 
 def carried_points(motor: Float[Array, "*batch 16"]) -> Float[Array, "*batch 3"]:
@@ -151,11 +177,11 @@ def _query(query: Any) -> Query:
     if value.ndim == 0 or value.shape[-1] not in (3, 16):
         raise ShapeError(f"query has shape {value.shape}; a motor (..., 16) or a point (..., 3) is needed")
     if value.shape[-1] == 3:
-        found = Query(value, None)
+        found = Query(value)
     else:
         if is_concrete(value):
             assert_closed(measure_closure(value))
-        found = Query(carried_points(value), value)
+        found = Query(carried_points(value), value, motor_marks(value)[..., None])
     if is_concrete(value):
         _require_finite(found.point)
     return found
@@ -176,6 +202,7 @@ def _store(
     start = vault.count
     return Vault(
         motors=lax.dynamic_update_slice_in_dim(vault.motors, motors, start, axis=0),
+        marks=lax.dynamic_update_slice_in_dim(vault.marks, motor_marks(motors), start, axis=0),
         coordinates=lax.dynamic_update_slice_in_dim(vault.coordinates, points.T, start, axis=1),
         statuses=lax.dynamic_update_slice_in_dim(vault.statuses, statuses, start, axis=0),
         steps=lax.dynamic_update_slice_in_dim(vault.steps, steps, start, axis=0),
@@ -187,6 +214,7 @@ def _grow(vault: Vault, capacity: int) -> Vault:
     extra = capacity - vault.capacity
     return Vault(
         motors=jnp.pad(vault.motors, ((0, extra), (0, 0))),
+        marks=jnp.pad(vault.marks, (0, extra)),
         coordinates=jnp.pad(vault.coordinates, ((0, 0), (0, extra))),
         statuses=jnp.pad(vault.statuses, (0, extra)),
         steps=jnp.pad(vault.steps, (0, extra)),
@@ -194,13 +222,16 @@ def _grow(vault: Vault, capacity: int) -> Vault:
     )
 
 
-def _recall(vault: Vault, query: Query, coherent_only: Bool[Array, ""], k: int) -> Recall:
+def _recall(
+    vault: Vault, query: Query, coherent_only: Bool[Array, ""], k: int, spread: tuple[Mesh, str] | None
+) -> Recall:
     eligible = jnp.arange(vault.capacity) < vault.count
     eligible = eligible & (~coherent_only | (vault.statuses == Status.COHERENT))
     batch = query.point.shape[:-1]
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), query)
+    flat = jax.tree.map(lambda leaf: leaf.reshape(math.prod(batch), leaf.shape[-1]), query)
     found = min(k, vault.capacity)
-    index, rank = nearest(Table(vault.coordinates, vault.motors, eligible), flat, found)
+    table = Table(vault.coordinates, vault.motors, vault.marks, eligible)
+    index, rank = nearest(table, flat, found) if spread is None else nearest_sharded(table, flat, found, *spread)
     short = ((0, 0), (0, k - found))
     index, rank = jnp.pad(index, short), jnp.pad(rank, short, constant_values=ABSENT)
     return _recalled(vault, index.reshape(*batch, k), rank.reshape(*batch, k))
@@ -230,4 +261,4 @@ store_program = jax.jit(_store)
 """The compiled program behind `Vault.store`; its no-repair proof takes both arrays of motors as the state."""
 
 grow_program = jax.jit(_grow, static_argnums=1)
-recall_program = jax.jit(_recall, static_argnums=3)
+recall_program = jax.jit(_recall, static_argnums=(3, 4))
