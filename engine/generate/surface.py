@@ -62,11 +62,11 @@ class Speaker:
         return {key: text for (kind, key), text in self._templates.items() if kind == "phrase"}
 
     def phrase(self, key: str, **values: str) -> str:
-        """Return a fixed phrase with its placeholders filled."""
+        """Return a fixed phrase with its placeholders filled, as a sentence; empty where there is none."""
         text = self._templates.get(("phrase", key), DEFAULT_PHRASES.get(key, ""))
         for name, value in values.items():
             text = text.replace("{" + name + "}", value)
-        return capitalised(text)
+        return sentence(text) if text else ""
 
     def claim(self, step: Step) -> Claim:
         """Return the sentence of a step."""
@@ -81,8 +81,13 @@ class Speaker:
         claims = tuple(self.claim(step) for step in steps)
         sentences = [sentence(claim.text) for claim in claims]
         if sentences and hedge.phrase:
-            sentences[0] = sentence(f"{hedge.phrase} {uncapitalised(claims[0].text, claims[0].relation)}")
+            sentences[0] = sentence(_under(hedge.phrase, uncapitalised(claims[0].text, claims[0].relation)))
         return Surface(text=" ".join([*sentences, *extra]), claims=claims, hedge=hedge)
+
+
+def _under(phrase: str, claim: str) -> str:
+    """Return a claim under a hedge: in the phrase's own place for it, or after the phrase."""
+    return phrase.replace("{claim}", claim) if "{claim}" in phrase else f"{phrase} {claim}"
 
 
 def sentence(text: str) -> str:

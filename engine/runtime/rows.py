@@ -132,7 +132,7 @@ def _say(record: RunRecord, number: int, index: int, outcome: Outcome | None) ->
     hedge = _hedge(runtime, outcome)
     limit = 1 if prompt.intent.kind == RELATION_CHECK else SAID_STEPS
     steps = [runtime.lexis.step(edge) for edge in outcome.edges[:limit]]
-    tagged = [speaker.phrase("unknown_word", word=word) + "." for word in prompt.unknown[:MAX_NAMED_UNKNOWN]]
+    tagged = [speaker.phrase("unknown_word", word=word) for word in prompt.unknown[:MAX_NAMED_UNKNOWN]]
     surface = speaker.say(steps, hedge, extra=tagged)
     language = runtime.language_id
     claims = tuple(CitedClaim(claim.text, language, claim.relation, claim.citation) for claim in surface.claims)
