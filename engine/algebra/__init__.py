@@ -14,6 +14,7 @@ from engine.algebra.interpolation import square_root as square_root
 from engine.algebra.logarithm import log as log
 from engine.algebra.motor import dilator as dilator
 from engine.algebra.motor import identity_motor as identity_motor
+from engine.algebra.motor import motor_from_frames as motor_from_frames
 from engine.algebra.motor import motor_from_points as motor_from_points
 from engine.algebra.motor import rotor as rotor
 from engine.algebra.motor import translator as translator

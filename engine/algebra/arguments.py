@@ -18,6 +18,7 @@ MultivectorLike: TypeAlias = Annotated[Any, Float[Array, "*batch 32"]]
 MotorLike: TypeAlias = Annotated[Any, Float[Array, "*batch 16"]]
 BivectorLike: TypeAlias = Annotated[Any, Float[Array, "*batch 10"]]
 VectorLike: TypeAlias = Annotated[Any, Float[Array, "*batch 3"]]
+MatrixLike: TypeAlias = Annotated[Any, Float[Array, "*batch 3 3"]]
 ScalarLike: TypeAlias = Annotated[Any, Float[Array, "*batch"]]
 
 

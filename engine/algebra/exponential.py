@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from engine.algebra.arguments import BivectorLike, coefficients
+from engine.algebra.layout import in_full_blocks
 from engine.algebra.product import turn_kernel
 from engine.algebra.ring import RingElement, Scalars
 
@@ -168,4 +169,5 @@ def exp(b: BivectorLike) -> Float[Array, "*batch 16"]:
     A closed form, not a truncated series: the error is a few units in the last place of the angle, also after many
     turns. exp(0) is exactly 1. Gradients are finite everywhere. `PrecisionError` and `ShapeError` as usual.
     """
-    return _exp(coefficients(b, 10, "b"))
+    bivector = coefficients(b, 10, "b")
+    return in_full_blocks(_exp, (bivector,), bivector.shape[:-1])

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from engine.algebra.arguments import MotorLike, ScalarLike, broadcast_batch, coefficients
 from engine.algebra.exponential import exp_kernel
+from engine.algebra.layout import in_full_blocks
 from engine.algebra.logarithm import is_unit_motor, log_kernel, require_motor
 from engine.algebra.product import even_product_kernel, even_reverse_kernel
 from engine.base.precision import require_float64
@@ -36,7 +37,8 @@ def motor_power(m: MotorLike, t: ScalarLike) -> Float[Array, "*batch 16"]:
     motor, exponent = coefficients(m, 16, "m"), require_float64(t, "t")
     require_motor(motor, "m")
     motor, column = broadcast_batch((motor, "m"), (exponent[..., None], "t"))
-    return jnp.where(is_unit_motor(motor)[..., None], _motor_power(motor, column[..., 0]), jnp.nan)
+    result = in_full_blocks(_motor_power, (motor, column[..., 0]), motor.shape[:-1])
+    return jnp.where(is_unit_motor(motor)[..., None], result, jnp.nan)
 
 
 def square_root(m: MotorLike) -> Float[Array, "*batch 16"]:
@@ -55,4 +57,5 @@ def slerp(a: MotorLike, b: MotorLike, t: ScalarLike) -> Float[Array, "*batch 16"
     require_motor(end, "b")
     start, end, column = broadcast_batch((start, "a"), (end, "b"), (exponent[..., None], "t"))
     units = is_unit_motor(start) & is_unit_motor(end)
-    return jnp.where(units[..., None], _slerp(start, end, column[..., 0]), jnp.nan)
+    result = in_full_blocks(_slerp, (start, end, column[..., 0]), start.shape[:-1])
+    return jnp.where(units[..., None], result, jnp.nan)

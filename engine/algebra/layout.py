@@ -5,7 +5,9 @@ lanes are neighbours, all do the same arithmetic, and one block of every operand
 """
 
 import math
+from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -40,3 +42,19 @@ def from_blocks(x: Float[Array, "*lead blocks n lanes"], batch: tuple[int, ...])
     head, width = x.shape[:-3], x.shape[-2]
     flat = jnp.swapaxes(x, -1, -2).reshape(*head, -1, width)
     return flat[..., : math.prod(batch), :].reshape(*head, *batch, width)
+
+
+def in_full_blocks(program: Callable[..., Array], arrays: tuple[Array, ...], batch: tuple[int, ...]) -> Array:
+    """`program(*arrays)` for arrays (*batch, ...).
+
+    A compiler may fuse multiplications and additions differently for one lane than for a block of them. A small batch
+    that is known now is therefore repeated up to `LANES` rows, so that a single case equals its row of a batch to the
+    last bit, and one compiled program serves all small batches. What is being traced is left as it is.
+    """
+    total = math.prod(batch)
+    if not 0 < total < LANES or any(isinstance(array, jax.core.Tracer) for array in arrays):
+        return program(*arrays)
+    rows = np.minimum(np.arange(LANES), total - 1)
+    full = [array.reshape(total, *array.shape[len(batch) :])[rows] for array in arrays]
+    result = program(*full)[:total]
+    return result.reshape(*batch, *result.shape[1:])

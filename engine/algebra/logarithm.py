@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
 from engine.algebra.exponential import quadvector_square, scalar_square, wedge_half
+from engine.algebra.layout import in_full_blocks
 from engine.algebra.motor import CLOSURE_TOLERANCE
 from engine.algebra.product import even_product_kernel, residual_kernel, turn_kernel
 from engine.algebra.ring import RingElement, Scalars, angle_over_sine
@@ -149,7 +150,7 @@ def _opposite(b: Bivectors) -> Bivectors:
     half, s, size = wedge_half(b), scalar_square(b), _size(b)
     product = quadvector_square(half)  # of the squares of the two planes
     comparable = product > (s * s) / 64.0
-    comparable = comparable & (size > _TINY)
+    comparable = comparable & (product > (1e-12 * size) ** 2) & (size > _TINY)
     safe_half = jnp.where(comparable, half, np.array([1.0, 0.0, 0.0, 0.0, 0.0]).reshape((1,) * (b.ndim - 1) + (5,)))
     ideals = _opposite_in_ideals(b, safe_half)
 
@@ -219,4 +220,5 @@ def log(m: MotorLike) -> Float[Array, "*batch 10"]:
     """
     motor = coefficients(m, 16, "m")
     require_motor(motor, "m")
-    return jnp.where(is_unit_motor(motor)[..., None], _log(motor), jnp.nan)
+    result = in_full_blocks(_log, (motor,), motor.shape[:-1])
+    return jnp.where(is_unit_motor(motor)[..., None], result, jnp.nan)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from engine.algebra.arguments import (
     BivectorLike,
-    MotorLike,
+    MatrixLike,
     ScalarLike,
     VectorLike,
     broadcast_batch,
@@ -17,15 +17,20 @@ from engine.algebra.arguments import (
     first_failure,
     is_concrete,
 )
-from engine.algebra.exponential import bivector_to_even, exp_kernel, quadvector_square, scalar_square, wedge_half
-from engine.base.errors import NotAVersorError, OperatorRangeError
+from engine.algebra.exponential import bivector_to_even, exp_kernel, scalar_square, wedge_half
+from engine.algebra.product import even_product
+from engine.base.errors import NotAVersorError, OperatorRangeError, ShapeError
 from engine.base.precision import require_float64, require_x64
 
 CLOSURE_TOLERANCE = 1e-6
 """The bound on ‖F reverse(F) − 1‖ that every runtime state keeps."""
 
-_BLADE_TOLERANCE = 1e-9
-"""Relative size of B ∧ B, and of |B²|, that still counts as zero: far above rounding, far below any intended plane."""
+_BLADE_TOLERANCE = 1e-12
+"""Size of B ∧ B, and of |B²|, relative to ‖B‖² that counts as zero: thousands of roundings. The plane of an axis at
+distance d has |B²| / ‖B‖² near 1 / (2 d²), so that axes up to d = 7e5 are accepted."""
+
+_FRAME_TOLERANCE = 1e-9
+"""Largest entry of axes axesᵀ - 1: measured frames are rounded in the last digits, others are mistakes."""
 
 
 def coefficients_fit(m: Float[Array, "*batch 16"]) -> Bool[Array, "*batch"]:
@@ -83,9 +88,8 @@ def rotor(plane: BivectorLike, angle: ScalarLike) -> Float[Array, "*batch 16"]:
     b, column = broadcast_batch((b, "plane"), (theta[..., None], "angle"))
     square = scalar_square(b)
     size = jnp.sum(b * b, axis=-1, keepdims=True)
-    simple = jnp.abs(quadvector_square(wedge_half(b))) <= (_BLADE_TOLERANCE * size) ** 2
     half = wedge_half(b)
-    simple = simple & (jnp.sum(half * half, axis=-1, keepdims=True) <= (_BLADE_TOLERANCE * size) ** 2)
+    simple = jnp.sum(half * half, axis=-1, keepdims=True) <= (_BLADE_TOLERANCE * size) ** 2
     usable = simple & (jnp.abs(square) > _BLADE_TOLERANCE * size)
     if is_concrete(usable) and (place := first_failure(~usable[..., 0])) is not None:
         raise NotAVersorError(
@@ -128,14 +132,62 @@ def motor_from_points(source: VectorLike, target: VectorLike) -> Float[Array, "*
     return translator(b - a)
 
 
-__all__ = [
-    "CLOSURE_TOLERANCE",
-    "MotorLike",
-    "coefficients_fit",
-    "dilator",
-    "identity_motor",
-    "motor_from_points",
-    "rotor",
-    "translator",
-    "transversion",
-]
+def _require_frames(source: Float[Array, "*batch 3 3"], target: Float[Array, "*batch 3 3"]) -> Array:
+    """Flags of frames that are orthonormal and of one handedness; `NotAVersorError` where that is known to fail."""
+    usable = jnp.linalg.det(source) * jnp.linalg.det(target) > 0.0
+    for axes in (source, target):
+        gram = jnp.einsum("...ij,...kj->...ik", axes, axes)
+        identity = jnp.broadcast_to(np.eye(3), gram.shape)
+        usable = usable & (jnp.max(jnp.abs(gram - identity), axis=(-2, -1)) < _FRAME_TOLERANCE)
+    if is_concrete(usable) and (place := first_failure(~usable)) is not None:
+        raise NotAVersorError(
+            f"the frames at batch index {place} are not orthonormal, or of different handedness: no motor joins them"
+        )
+    return usable
+
+
+def _rotor_from_matrix(q: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 16"]:
+    """The rotor, of scalar part >= 0, of a rotation matrix (Shepperd, "Quaternion from rotation matrix", 1978).
+
+    Four forms of the same quaternion, of which the one with the largest norm has no cancellation.
+    """
+    (a, b, c), (d, e, f), (g, h, i) = ([q[..., row, column] for column in range(3)] for row in range(3))
+    forms = jnp.stack(
+        [
+            jnp.stack([1.0 + a + e + i, h - f, c - g, d - b], axis=-1),
+            jnp.stack([h - f, 1.0 + a - e - i, b + d, c + g], axis=-1),
+            jnp.stack([c - g, b + d, 1.0 - a + e - i, f + h], axis=-1),
+            jnp.stack([d - b, c + g, f + h, 1.0 - a - e + i], axis=-1),
+        ],
+        axis=-2,
+    )
+    best = jnp.argmax(jnp.diagonal(forms, axis1=-2, axis2=-1), axis=-1)
+    chosen = jnp.take_along_axis(forms, best[..., None, None], axis=-2)[..., 0, :]
+    chosen = chosen * jnp.where(chosen[..., :1] < 0.0, -1.0, 1.0)
+    w, x, y, z = (chosen[..., k] / jnp.sqrt(jnp.sum(chosen * chosen, axis=-1)) for k in range(4))
+    zero = jnp.zeros_like(w)
+    return _assemble(w, jnp.stack([-z, y, zero, zero, -x, zero, zero, zero, zero, zero], axis=-1))
+
+
+def motor_from_frames(
+    source_origin: VectorLike, source_axes: MatrixLike, target_origin: VectorLike, target_axes: MatrixLike
+) -> Float[Array, "*batch 16"]:
+    """The motor that carries one frame to another: origins (..., 3), axes (..., 3, 3) whose rows are unit vectors.
+
+    T(target origin) R T(-source origin), with R of scalar part >= 0. Raises `NotAVersorError` for axes that are not
+    orthonormal to 1e-9 or differ in handedness (while tracing: NaN), `OperatorRangeError` as `translator`.
+    """
+    matrices = [_matrix(source_axes, "source_axes"), _matrix(target_axes, "target_axes")]
+    a, b = broadcast_batch((matrices[0], "source_axes"), (matrices[1], "target_axes"), core=2)
+    usable = _require_frames(a, b)
+    turn = _rotor_from_matrix(jnp.einsum("...ki,...kj->...ij", b, a))
+    start = translator(-coefficients(source_origin, 3, "source_origin"))
+    motor = even_product(translator(target_origin), even_product(turn, start))
+    return _require_fit(jnp.where(usable[..., None], motor, jnp.nan), "motor from frames")
+
+
+def _matrix(value: object, name: str) -> Array:
+    array = coefficients(value, 3, name)
+    if array.ndim < 2 or array.shape[-2] != 3:
+        raise ShapeError(f"{name} has shape {array.shape}; its last two axes must have 3 entries each")
+    return array

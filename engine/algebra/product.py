@@ -6,6 +6,8 @@ multiplication, addition, subtraction, sums and data movement, so that a data-fl
 keeps a state for many steps is faster in the resident layout (resident.py).
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +24,7 @@ from engine.algebra.arguments import (
     first_failure,
     is_concrete,
 )
-from engine.algebra.layout import from_blocks, to_blocks
+from engine.algebra.layout import from_blocks, in_full_blocks, to_blocks
 from engine.base.errors import NotAVersorError, ShapeError
 
 # --- kernels: no checks, no casts, float64 in and out ---
@@ -140,7 +142,7 @@ def apply_kernel(v: Float[Array, "*batch 16"], x: Float[Array, "*batch 32"]) -> 
     """v x reverse(v): I is central, so that an odd x = I m turns as m does."""
     even = take_constant(x, tables.EVEN)
     odd = divide_pseudoscalar_kernel(take_constant(x, tables.ODD))
-    both = jnp.stack([even, odd])
+    both = jnp.concatenate([even[None], odd[None]])
     turned = sandwich_kernel(jnp.broadcast_to(v, both.shape), both)
     return join_parity_kernel(turned[0], multiply_pseudoscalar_kernel(turned[1]))
 
@@ -157,8 +159,12 @@ _INNER_WEIGHTS = np.array([tables.blade_sign(mask, mask) for mask in tables.BLAD
 # --- the public door: float64 and shapes are checked, batches broadcast ---
 
 
-def _two_multivectors(a: object, b: object) -> tuple[Array, ...]:
-    return broadcast_batch((coefficients(a, 32, "a"), "a"), (coefficients(b, 32, "b"), "b"))
+def _of_two(
+    program: Callable[..., Array], a: object, b: object, width: int, names: tuple[str, str] = ("a", "b")
+) -> Array:
+    """The program on two checked and broadcast arrays of this width."""
+    arrays = broadcast_batch((coefficients(a, width, names[0]), names[0]), (coefficients(b, width, names[1]), names[1]))
+    return in_full_blocks(program, arrays, arrays[0].shape[:-1])
 
 
 def geometric_product(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
@@ -166,22 +172,22 @@ def geometric_product(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*
 
     Batches broadcast. Raises `PrecisionError` for another dtype than float64 and `ShapeError` for another width.
     """
-    return _geometric_product(*_two_multivectors(a, b))
+    return _of_two(_geometric_product, a, b, 32)
 
 
 def outer_product(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
     """Outer product: of parts of grades r and s it keeps grade r + s. Shapes and errors as the geometric product."""
-    return _outer_product(*_two_multivectors(a, b))
+    return _of_two(_outer_product, a, b, 32)
 
 
 def left_contraction(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
     """Left contraction `a ⌋ b`: of grades r and s it keeps grade s - r (Dorst, "The inner products of GA", 2002)."""
-    return _left_contraction(*_two_multivectors(a, b))
+    return _of_two(_left_contraction, a, b, 32)
 
 
 def right_contraction(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*batch 32"]:
     """Right contraction `a ⌊ b`: of grades r and s it keeps grade r - s."""
-    return _right_contraction(*_two_multivectors(a, b))
+    return _of_two(_right_contraction, a, b, 32)
 
 
 def inner(x: MultivectorLike, y: MultivectorLike) -> Float[Array, "*batch"]:
@@ -218,7 +224,7 @@ def grade_projection(a: MultivectorLike, grade: int) -> Float[Array, "*batch 32"
 
 def even_product(a: MotorLike, b: MotorLike) -> Float[Array, "*batch 16"]:
     """Geometric product of even elements, (..., 16) and (..., 16) to (..., 16); a product by 1 is exact."""
-    return _even_product(*broadcast_batch((coefficients(a, 16, "a"), "a"), (coefficients(b, 16, "b"), "b")))
+    return _of_two(_even_product, a, b, 16)
 
 
 def even_reverse(m: MotorLike) -> Float[Array, "*batch 16"]:
@@ -228,12 +234,13 @@ def even_reverse(m: MotorLike) -> Float[Array, "*batch 16"]:
 
 def sandwich(v: MotorLike, f: MotorLike) -> Float[Array, "*batch 16"]:
     """`v f reverse(v)` for even elements, (..., 16) and (..., 16) to (..., 16)."""
-    return _sandwich(*broadcast_batch((coefficients(v, 16, "v"), "v"), (coefficients(f, 16, "f"), "f")))
+    return _of_two(_sandwich, v, f, 16, names=("v", "f"))
 
 
 def apply(v: MotorLike, x: MultivectorLike) -> Float[Array, "*batch 32"]:
     """`v x reverse(v)`: motors (..., 16) move multivectors (..., 32) of any grades."""
-    return _apply(*broadcast_batch((coefficients(v, 16, "v"), "v"), (coefficients(x, 32, "x"), "x")))
+    arrays = broadcast_batch((coefficients(v, 16, "v"), "v"), (coefficients(x, 32, "x"), "x"))
+    return in_full_blocks(_apply, arrays, arrays[0].shape[:-1])
 
 
 def closure_residual(f: MotorLike) -> Float[Array, "*batch"]:
