@@ -7,6 +7,7 @@ from engine.field.closure import checked as checked
 from engine.field.closure import checked_value_and_grad as checked_value_and_grad
 from engine.field.closure import measure_closure as measure_closure
 from engine.field.holonomy import holonomy as holonomy
+from engine.field.propagate import Propagated as Propagated
 from engine.field.propagate import propagate as propagate
 from engine.field.propagate import propagate_parallel as propagate_parallel
 from engine.field.propagate import run as run

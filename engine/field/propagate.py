@@ -4,6 +4,8 @@ The state is only ever moved by versors; nothing here normalises, rounds, select
 proves that from the traces of `propagate_program` and `parallel_program`, the programs that are compiled and called.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -19,15 +21,27 @@ COMPOSITIONS = ("compose",)
 """Names of the jitted functions by which `propagate_parallel` combines operators, for the hot-path proof."""
 
 
-def run(state: FieldState, versors: MotorLike) -> FieldState:
+class Propagated(NamedTuple):
+    """What `run` returns: the pair of `propagate`, whose closure has been asserted; `motor` is the state's."""
+
+    state: FieldState
+    closure: Closure
+
+    @property
+    def motor(self) -> Float[Array, "*batch 16"]:
+        """The motors of the state, (..., 16)."""
+        return self.state.motor
+
+
+def run(state: FieldState, versors: MotorLike) -> Propagated:
     """Move `state` by `versors` (steps, ..., 16) and raise `VersorClosureError` if it left the versor manifold.
 
-    The default way to propagate. Shapes and other errors as for `propagate`; `TracedCheckError` inside jit and vmap,
+    The default way to propagate: returns the pair that `propagate` returns. Shapes and other errors as for `propagate`; `TracedCheckError` inside jit and vmap,
     where nothing can be raised.
     """
     moved, closure = propagate(state, versors)
     assert_closed(closure)
-    return moved
+    return Propagated(moved, closure)
 
 
 def propagate(state: FieldState, versors: MotorLike) -> tuple[FieldState, Closure]:

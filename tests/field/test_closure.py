@@ -86,7 +86,10 @@ def test_run_raises_and_returns(state):
     with pytest.raises(VersorClosureError):
         run(state, planted(FAULTS["scaled"]))
     good = motors(1, STEPS, BATCH)
-    np.testing.assert_array_equal(run(state, good).motor, propagate(state, good)[0].motor)
+    moved, closure = run(state, good)
+    np.testing.assert_array_equal(moved.motor, propagate(state, good)[0].motor)
+    np.testing.assert_array_equal(run(state, good).motor, moved.motor)
+    assert closure.ok.all()
 
 
 def test_residual_just_below_the_bound_is_closed(state):
