@@ -47,7 +47,7 @@ def sweep(line: CommandLine, safety: SafetyPack) -> Outcome:
         plan = make_plan(line, safety)
         overrides.quoted_path(os.getcwd())
         folder = rundir.create_run_folder(line.single("hydra.sweep.dir" if line.multirun else "hydra.run.dir"))
-    with _locked(folder):
+    with locked(folder):
         rundir.write_json(folder / rundir.PLAN, plan.document(resumed=resume is not None))
         try:
             _run_hydra(plan, folder)
@@ -160,7 +160,7 @@ def _require_plugin(kind: str, name: str | None) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold the run folder's lock, so that two processes never write one run. Raises `ConfigError` where it is taken."""
     with open(folder / rundir.LOCK, "w", encoding="utf-8") as handle:
         try:

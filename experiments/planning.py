@@ -54,6 +54,8 @@ def make_plan(line: CommandLine, safety: SafetyPack) -> Plan:
     packs_path = line.single("packs_path")
     for group in GROUPS:
         new_ids(group, packs_path)
+        for name in {getattr(job, group) for job in jobs} - set(installed_ids(group, packs_path)):
+            pack_sha256(group, name, packs_path)  # raises, with the nearest names
     prompts = {
         job.language: prompts_sha256(load_prompts(job.prompts, job.language, job.limit))
         for job in {job.language: job for job in jobs}.values()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.base.command import run_command
-from engine.base.errors import CheckpointMismatchError, RecordError
-from experiments import rundir, sweep
+from engine.base.errors import CheckpointMismatchError, ConfigError, RecordError
+from experiments import orchestrate, rundir, sweep
 from experiments.report import render_page, write_report
 from experiments.results import REQUIRED_COLUMNS, read_rows
 from experiments.verify import verify_run
@@ -172,6 +172,17 @@ def test_a_recorded_override_that_attacks_is_refused_at_resume(run: Path, tmp_pa
     plan = rundir.read_json(copy / rundir.PLAN)
     rundir.write_json(copy / rundir.PLAN, {**plan, "overrides": [*plan["overrides"], "+safety=other"]})
     assert run_command("core sweep", lambda: sweep.run([f"resume={copy}"])) == 1
+
+
+def test_a_second_writer_of_a_run_is_refused(tmp_path: Path) -> None:
+    with (
+        orchestrate.locked(tmp_path),
+        pytest.raises(ConfigError, match="another process"),
+        orchestrate.locked(tmp_path),
+    ):
+        pass
+    with orchestrate.locked(tmp_path):
+        pass
 
 
 def test_seeds_are_a_null_pair_without_a_perturbation(prompts: Path, tmp_path: Path) -> None:
