@@ -3,7 +3,6 @@
 from engine.runtime.chat import ChatResponse as ChatResponse
 from engine.runtime.chat import ChatRuntime as ChatRuntime
 from engine.runtime.compose import Composition as Composition
-from engine.runtime.compose import compose as compose
 from engine.runtime.result import COLUMNS as COLUMNS
 from engine.runtime.result import ResultTable as ResultTable
 from engine.runtime.runtime import Runtime as Runtime
