@@ -39,6 +39,8 @@ def run(argv: Sequence[str]) -> int:
     if line.help:
         sys.stdout.write(USAGE)
         return 0
+    if not line.values and line.show is None:
+        line = check_command_line([*DEFAULT_SWEEP, *argv], installed_ids)
     safety = load_safety_pack()
     from experiments import orchestrate
 
@@ -55,11 +57,14 @@ def run(argv: Sequence[str]) -> int:
     return 0 if outcome.ok else 1
 
 
+DEFAULT_SWEEP = ("-m", "identity=glob(*)")
+"""What runs where no key is given: every identity pack on the shipped questions."""
+
 USAGE = """\
 usage: core sweep [KEY=VALUE ...] [-m] [--json] [--cfg job|hydra|all]
 
 Run the prompts through the engine under an identity and a language pack and write a table. With -m, run one job for
-each combination of values and gather them in one table.
+each combination of values and gather them in one table. Without any key: -m 'identity=glob(*)'.
 
   identity=ID           default_general_v1 (default), precision_first_v1, generosity_first_v1, or your own
   language=ID           en (default), he, grc, or your own

@@ -6,6 +6,7 @@ import pytest
 
 from engine.base.errors import ConfigError
 from experiments import prompts
+from experiments.packs_path import installed_ids
 from experiments.prompts import Prompt, load_prompts
 
 
@@ -14,6 +15,11 @@ def test_the_shipped_questions_are_many_and_distinct() -> None:
     assert len(shipped) >= 60
     assert len({prompt.text for prompt in shipped}) == len(shipped)
     assert len(load_prompts(None, "en", limit=5)) == 5
+
+
+def test_every_shipped_language_has_shipped_questions() -> None:
+    for language in installed_ids("language", None):
+        assert load_prompts(None, language)
 
 
 def test_text_has_a_prompt_a_line(tmp_path: Path) -> None:
