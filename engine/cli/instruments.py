@@ -122,7 +122,7 @@ def _shadow(arguments: argparse.Namespace) -> int:
     given = read_calibration(arguments.calibration) if arguments.calibration else None
     live, calibration = _anchors(inputs, given)
     results = _run_all(arguments, inputs, calibration)
-    reading = read_runs(results, live, inputs.embedder, calibration)
+    reading = read_runs(results, live, inputs.embedder, calibration, inputs.cache)
     if arguments.figure is not None:
         draw_reading(reading, arguments.figure)
     if arguments.json:

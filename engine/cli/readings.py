@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.command import complain
 from engine.base.errors import ConfigError, UsageError
+from engine.cli import shadow_manifold
 from engine.cli.instruments import print_json, print_text, progress
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     install.add_argument("--run", action="store_true", help="run the line instead of printing it")
     install.set_defaults(handler=_install_embedder)
-    for action in (distance, anchors, noise, install):
+    manifold = shadow_manifold.register(actions)
+    for action in (distance, anchors, noise, manifold, install):
         action.add_argument("--json", action="store_true", help="print the reading as JSON")
 
 

@@ -1,6 +1,6 @@
 """What two texts share beyond one number: sections matched by optimal assignment, and the clauses that diverge.
 
-All texts are embedded in one call. SciPy is loaded when sections are matched.
+Texts that were not embedded before are embedded in one call. SciPy is loaded when sections are matched.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from engine.instruments.cache import EmbeddingCache
 from engine.instruments.embed.base import Embedder
-from engine.instruments.readings import UnitVectors, embed_checked, unit_vectors
+from engine.instruments.readings import UnitVectors, unit_vectors
 from engine.instruments.sections import ParsedSection, clause_sections, section_text
 
 MOST_DIVERGENT = 5
@@ -28,7 +29,13 @@ class _Document:
     clause_rows: tuple[int, ...]
 
 
-def compare(live: str, shadows: Sequence[str], embedder: Embedder, floor: float | None = None) -> dict[str, Any]:
+def compare(
+    live: str,
+    shadows: Sequence[str],
+    embedder: Embedder,
+    floor: float | None = None,
+    cache: EmbeddingCache | None = None,
+) -> dict[str, Any]:
     """Return the comparison of one or more shadow texts with the live text and with each other, as JSON.
 
     Keys: `reason`; `similarity` (shadow to shadow: mean, min, max; None for one run); `inventory` (a run's headings and
@@ -39,7 +46,8 @@ def compare(live: str, shadows: Sequence[str], embedder: Embedder, floor: float 
     """
     texts: list[str] = []
     documents = [_lay_out(text, texts) for text in (live, *shadows)]
-    embedded = embed_checked(embedder, texts)
+    # Clauses are often patterns, and runs share clauses: most of these texts were embedded before.
+    embedded = (cache if cache is not None else EmbeddingCache()).embed(embedder, texts)
     if embedded.vectors is None:
         return {"reason": embedded.reason, "detail": embedded.detail}
     units = unit_vectors(embedded.vectors)

@@ -1,5 +1,6 @@
 """Replay: derive from each record of a log, offline, what it says. What cannot be derived is named, never guessed."""
 
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ COSINE_TOLERANCE = 1e-5
 """Replay compares cosines, never bits: another batch or another machine moves them by about 1e-7."""
 
 _BUNDLES = ("prompt", "system", "output", "thinking", "current")
+_OTHER_EVENTS = {"shadow_manifold": "engine.instruments.twin:check_record"}
 _ONLINE = frozenset({"ollama", "openai"})
 
 
@@ -82,6 +84,8 @@ def _check_line(line: LogLine, embedders: dict[str, "Embedder | str"]) -> Record
     record = line.record
     if record is None:
         return RecordCheck(line.number, None, None, {"chain": "ok", "record": "not derivable: its writer was killed"})
+    if record.get("event") in _OTHER_EVENTS:
+        return _check_other(line, record)
     checks = {"chain": "ok"}
     texts: dict[str, str | None] = {}
     for name in _BUNDLES:
@@ -103,6 +107,19 @@ def _check_line(line: LogLine, embedders: dict[str, "Embedder | str"]) -> Record
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             # Fields of the wrong type: the record was written by someone else, or altered at the end of the log.
             checks[name] = f"failed: malformed field ({type(error).__name__})"
+    return RecordCheck(line.number, _text(record.get("run_id")), _text(record.get("verdict")), checks)
+
+
+def _check_other(line: LogLine, record: Mapping[str, Any]) -> RecordCheck:
+    """Check a record of another instrument by the function that knows it, loaded only now: the text side stays
+    light."""
+    module, _, name = _OTHER_EVENTS[str(record["event"])].partition(":")
+    check: Callable[[Mapping[str, Any]], dict[str, str]] = getattr(importlib.import_module(module), name)
+    try:
+        checks = check(record)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        checks = {"record": f"failed: malformed field ({type(error).__name__})"}
+    checks = {"chain": "ok", **checks}
     return RecordCheck(line.number, _text(record.get("run_id")), _text(record.get("verdict")), checks)
 
 

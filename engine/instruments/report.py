@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.instruments.cache import EmbeddingCache
 from engine.instruments.calibration import Calibration
 from engine.instruments.compare import compare
 from engine.instruments.embed.base import Embedder
@@ -23,7 +24,11 @@ _BANDS = (
 
 
 def read_runs(
-    results: Sequence[ShadowResult], live: str | None, embedder: Embedder, calibration: Calibration | None
+    results: Sequence[ShadowResult],
+    live: str | None,
+    embedder: Embedder,
+    calibration: Calibration | None,
+    cache: EmbeddingCache | None = None,
 ) -> dict[str, Any]:
     """Return the reading of `results` (at least one) as JSON; `live` is None where no run came to read it."""
     read = [result for result in results if result.reading is not None and result.reading.value is not None]
@@ -49,7 +54,7 @@ def read_runs(
         "generator": results[0].record["generator"],
         "pattern_count": results[0].record["pattern_count"],
         "current_sha256": results[0].record["current_sha256"],
-        "comparison": compare(live, texts, embedder, floor[1] if floor else None) if live and texts else None,
+        "comparison": compare(live, texts, embedder, floor[1] if floor else None, cache) if live and texts else None,
         "notes": dict(NOTES),
     }
 
