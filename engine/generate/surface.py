@@ -73,8 +73,12 @@ class Speaker:
         relation = self._pack.relations[step.relation]
         statement = self._templates[("statement", relation.relation)]
         template = self._templates.get(("inverse", relation.relation), statement) if step.backward else statement
-        text = template.replace("{head}", relation.head).replace("{tail}", relation.tail)
+        text = template.replace("{head}", self._said(relation.head)).replace("{tail}", self._said(relation.tail))
         return Claim(text=text, relation=relation, citation=relation.citation)
+
+    def _said(self, lemma: str) -> str:
+        """Return how a lemma stands in a sentence: the pack's phrase `say_<lemma>` (`a baker`), or the lemma itself."""
+        return self._templates.get(("phrase", f"say_{lemma}"), lemma)
 
     def say(self, steps: Sequence[Step], hedge: Hedge, *, extra: Sequence[str] = ()) -> Surface:
         """Return the steps as sentences, the first one under the hedge; `extra` sentences come last."""
