@@ -12,9 +12,9 @@ from packs.language.text import Token, scripts_of, tokenise
 
 def check_pack(pack: LanguagePack) -> FormIndex:
     """Raise `LanguagePackError` for the first thing in `pack` that does not hold together; return its form index."""
-    index = FormIndex(pack.lexicon, pack.forms, pack.operators, pack.function_words)
-    _require_unique((operator.operator for operator in pack.operators), "morphology.json: operator")
     _check_scripts(pack)
+    _require_unique((operator.operator for operator in pack.operators), "morphology.json: operator")
+    index = FormIndex(pack.lexicon, pack.forms, pack.operators, pack.function_words)
     _check_geometry(pack)
     check_relation_types(pack.relation_types)
     _check_relations(pack, index)

@@ -14,18 +14,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.random import Generator
 
-from engine.algebra import even_product, even_reverse
 from engine.base.errors import CoreError, PromptRefusedError
 from engine.base.precision import enable_x64
 from engine.field.holonomy import holonomy
 from engine.language import evaluation
 from engine.language.compile import compile_vocabulary
 from engine.language.crosslingual import score_alignment
-from engine.language.encode import Encoding, encode_text, pad_prompts, prompt_motors
+from engine.language.encode import Encoding, encode_text, prompt_motors
 from engine.language.graph import adjacency_matrix, component_labels, pair_array
 from engine.language.vocabulary import Vocabulary
 from packs.language.loader import available_language_packs, load_language_folder, shipped_folder
@@ -137,27 +137,31 @@ def measure_rewired(pack: LanguagePack, random: Generator) -> dict[str, Any]:
 
 def measure_order(pack: LanguagePack, vocabulary: Vocabulary, prompts: Path, random: Generator) -> dict[str, Any]:
     """Return the share of permuted prompts whose encoding moves by more than the numerical floor."""
-    moved = total = 0
+    originals, permuted = [], []
     for encoding in known_prompts(pack, vocabulary, prompts):
-        original = prompt_motors(vocabulary, encoding)
-        permuted = [original[random.permutation(len(original))] for _ in range(PERMUTATIONS)]
-        different = [motors for motors in permuted if not np.array_equal(motors, original)]
-        if not different:
-            continue
-        padded = pad_prompts(vocabulary, [encoding]).motors[0]
-        batch = np.repeat(np.asarray(padded)[None], len(different) + 1, axis=0)
-        for row, motors in enumerate(different, start=1):
-            batch[row, : len(motors)] = motors
-        encoded = holonomy(jnp.asarray(batch), jnp.asarray(ALPHA))
-        loops = even_product(even_reverse(jnp.broadcast_to(encoded[:1], encoded[1:].shape)), encoded[1:])
-        # F and -F are the same motion: the distance of the relative motor from 1 or -1, whichever is nearer.
-        identity = np.eye(16)[0]
-        change = np.minimum(
-            np.linalg.norm(np.asarray(loops) - identity, axis=1), np.linalg.norm(np.asarray(loops) + identity, axis=1)
-        )
-        moved += int((change > NUMERICAL_FLOOR).sum())
-        total += len(change)
-    return {"permuted": total, "moved": moved, "share": moved / total if total else None}
+        motors = prompt_motors(vocabulary, encoding)
+        for _ in range(PERMUTATIONS):
+            shuffled = motors[random.permutation(len(motors))]
+            if not np.array_equal(shuffled, motors):
+                originals.append(motors)
+                permuted.append(shuffled)
+    if not permuted:
+        return {"permuted": 0, "moved": 0, "share": None}
+    encoded = np.asarray(holonomy(_padded(originals + permuted), jnp.asarray(ALPHA)))
+    before, after = encoded[: len(originals)], encoded[len(originals) :]
+    # F and -F are the same motion: the distance to whichever is nearer.
+    change = np.minimum(np.linalg.norm(after - before, axis=1), np.linalg.norm(after + before, axis=1))
+    moved = int((change > NUMERICAL_FLOOR).sum())
+    return {"permuted": len(change), "moved": moved, "share": moved / len(change)}
+
+
+def _padded(prompts: list[np.ndarray]) -> jax.Array:
+    """Return the prompts' motors as one batch, identity motors at the ends."""
+    batch = np.zeros((len(prompts), max(map(len, prompts)), 16))
+    batch[..., 0] = 1.0
+    for row, motors in enumerate(prompts):
+        batch[row, : len(motors)] = motors
+    return jnp.asarray(batch)
 
 
 def known_prompts(pack: LanguagePack, vocabulary: Vocabulary, folder: Path) -> list[Encoding]:
