@@ -7,8 +7,9 @@ import json
 import os
 import shutil
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from engine.base.errors import CheckpointLockedError, CheckpointMismatchError, CheckpointWriteError
 
@@ -35,7 +36,7 @@ def read_canonical(path: Path, limit: int = MAX_MANIFEST_BYTES) -> Any:
     return value
 
 
-def _open_regular(path: Path) -> BinaryIO:
+def _open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading; a symlink, folder, FIFO or device is a `CheckpointMismatchError`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
