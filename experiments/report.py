@@ -185,7 +185,7 @@ def _residual_by_step(folder: Path, plan: Mapping[str, Any]) -> dict[str, list[f
 def _inline_svg(figure: Any, name: str) -> str:
     """Return a figure's SVG element; ids are made unique, since several figures share one page."""
     text = rendered(figure, "svg").decode("utf-8")
-    element = text[text.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     element = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", element)
     return element.replace("<svg ", f'<svg role="img" aria-label="{escape(name)}" ', 1)
 

@@ -1,10 +1,12 @@
 """Real sweeps on a handful of prompts: the table, the folder, its verification, its report, and every bad input."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -15,6 +17,7 @@ from experiments.report import render_page, write_report
 from experiments.results import REQUIRED_COLUMNS, read_rows
 from experiments.verify import verify_run
 from packs.safety.loader import load_safety_pack
+from tests.attacks.workspace import IDENTITY_PACK, OWN, OWN_ID
 
 PROMPTS = "What is truth?\nWhy does doubt matter?\nzzxqv blorp\nHow does knowledge differ from opinion?\n"
 IDENTITIES = ("default_general_v1", "generosity_first_v1", "precision_first_v1")
@@ -79,7 +82,10 @@ def test_the_run_is_sealed_verified_and_reported(run: Path, tmp_path: Path) -> N
     assert findings.ok, findings.lines()
     assert any("24 of 24 rows made again: 24 bit-identical" in line for line in findings.lines())
     page = write_report(run, tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 4
+    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(drawings) == 4
+    ids = [node.get("id") for drawing in drawings for node in ElementTree.fromstring(drawing).iter() if node.get("id")]
+    assert len(set(ids)) == len(ids)
     for identity in IDENTITIES:
         assert identity in page
     assert not any(outside in page for outside in ('src="http', 'href="http', "<script", "@import"))
@@ -183,6 +189,32 @@ def test_a_second_writer_of_a_run_is_refused(tmp_path: Path) -> None:
         pass
     with orchestrate.locked(tmp_path):
         pass
+
+
+def test_a_users_own_pack_is_swept_beside_the_shipped_ones(prompts: Path, tmp_path: Path) -> None:
+    (tmp_path / "packs" / "identity").mkdir(parents=True)
+    OWN.write(tmp_path / "packs" / "identity")
+    folder = tmp_path / "run"
+    arguments = [f"packs_path={tmp_path / 'packs'}", f"prompts={prompts}", "limit=2", f"hydra.sweep.dir={folder}"]
+    assert sweep.run(["-m", "identity=glob(*,exclude=gen*)", *arguments]) == 0
+    first, own, last = (rundir.read_json(folder / "jobs" / str(job) / "status.json")["settings"] for job in range(3))
+    assert (first["identity"], own["identity"], last["identity"]) == (
+        "default_general_v1",
+        OWN_ID,
+        "precision_first_v1",
+    )
+    # The pack is a copy of precision_first_v1 under another name: it has to give that pack's rows.
+    tokens = {identity: [] for identity in (OWN_ID, "precision_first_v1", "default_general_v1")}
+    for row in read_rows(folder / "results.parquet"):
+        tokens[row["identity"]].append((row["tokens"], row["alignment"]))
+    assert tokens[OWN_ID] == tokens["precision_first_v1"] != tokens["default_general_v1"]
+
+
+def test_a_users_pack_with_a_shipped_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "identity").mkdir()
+    (tmp_path / "identity" / "precision_first_v1.json").write_bytes(IDENTITY_PACK)
+    with pytest.raises(ConfigError, match="the name of a shipped pack"):
+        sweep.run([f"packs_path={tmp_path}"])
 
 
 def test_seeds_are_a_null_pair_without_a_perturbation(prompts: Path, tmp_path: Path) -> None:
