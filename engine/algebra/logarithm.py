@@ -16,11 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from engine.algebra import tables
 from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
 from engine.algebra.exponential import quadvector_square, scalar_square, wedge_half
 from engine.algebra.layout import in_full_blocks
 from engine.algebra.motor import CLOSURE_TOLERANCE
-from engine.algebra.product import even_product_kernel, residual_kernel, turn_kernel
+from engine.algebra.product import even_product_kernel, residual_kernel, scale_constant, turn_kernel
 from engine.algebra.ring import RingElement, Scalars, angle_over_sine
 from engine.base.errors import NoLogarithmError, NotAVersorError
 
@@ -29,6 +30,10 @@ Quadvectors = Float[Array, "*batch 5"]
 
 _NOISE = 1e-13
 """Relative size below which a direction is taken to be rounding error: some hundred units in the last place."""
+
+_SPLIT = 1e-10
+"""Squares of two planes, relative to the squared size, whose difference is more than rounding: below it the rotation
+of a screw about a far axis cannot be told from its translation."""
 
 _TINY = 1e-200
 """Squared size of a bivector that is zero for every purpose; its square still is a normal number."""
@@ -41,6 +46,11 @@ def _guarded_root(x: Scalars, usable: Array) -> Scalars:
 
 def _size(b: Bivectors) -> Scalars:
     return jnp.sum(b * b, axis=-1, keepdims=True)
+
+
+def _scalar_product(a: Bivectors, b: Bivectors) -> Scalars:
+    """Scalar part of a b."""
+    return jnp.sum(scale_constant(a * b, tables.EVEN_GEOMETRIC.signs[tables.BIVECTORS, 0]), axis=-1, keepdims=True)
 
 
 def _regular(scalar: Scalars, bivector: Bivectors, quad: Quadvectors) -> Bivectors:
@@ -150,20 +160,21 @@ def _opposite(b: Bivectors) -> Bivectors:
     half, s, size = wedge_half(b), scalar_square(b), _size(b)
     product = quadvector_square(half)  # of the squares of the two planes
     comparable = product > (s * s) / 64.0
-    comparable = comparable & (product > (1e-12 * size) ** 2) & (size > _TINY)
+    comparable = comparable & (product > (_SPLIT * size) ** 2) & (size > _TINY)
     safe_half = jnp.where(comparable, half, np.array([1.0, 0.0, 0.0, 0.0, 0.0]).reshape((1,) * (b.ndim - 1) + (5,)))
     ideals = _opposite_in_ideals(b, safe_half)
 
     gap_squared = s * s - 4.0 * product
-    split = gap_squared > 0.0
+    split = gap_squared > (_SPLIT * size) ** 2
     gap = jnp.where(split, _guarded_root(gap_squared, split), 0.0)
     low, high = 0.5 * (s - gap), 0.5 * (s + gap)
     rotation = jnp.where(split, (turn_kernel(b, half) - low * b) / jnp.where(split, gap, 1.0), 0.0)
-    turning = -low > jnp.maximum(1e-2 * jnp.abs(high), 1e-10 * size)
+    turning = -low > jnp.maximum(1e-2 * jnp.abs(high), _SPLIT * size)
     plane_of_rotation = -rotation / _guarded_root(-low, turning)
     first_plane = jnp.broadcast_to(np.eye(10)[0], b.shape)
     zero = ~(size > _TINY)
     beside = _plane_beside(jnp.where(zero | turning, jnp.roll(first_plane, 9, axis=-1), b - rotation), half)
+    beside = jnp.where(_scalar_product(beside, rotation) < 0.0, -beside, beside)
     plane = jnp.where(turning, plane_of_rotation, jnp.where(zero, first_plane, beside))
     return jnp.where(comparable, ideals, b + jnp.pi * plane)
 
