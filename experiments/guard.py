@@ -23,10 +23,7 @@ LAUNCHER_TARGETS = (
     "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher",
     "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher",
 )
-SWEEPER_TARGETS = (
-    "hydra._internal.core_plugins.basic_sweeper.BasicSweeper",
-    "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper",
-)
+SWEEPER_TARGETS = ("hydra._internal.core_plugins.basic_sweeper.BasicSweeper",)
 FIXED_CHOICES = {
     "hydra/env": "default",
     "hydra/callbacks": None,

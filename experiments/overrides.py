@@ -20,13 +20,25 @@ from packs.errors import LanguagePackError, SafetyOverrideError
 
 DEVICES = ("cpu", "gpu", "tpu")
 LAUNCHERS = ("basic", "joblib", "submitit_local", "submitit_slurm", "ray")
-SWEEPERS = ("basic", "optuna")
+SWEEPERS = ("basic",)
+"""A sweeper that chooses values as it goes cannot be planned (see `experiments.planning`)."""
+
 PACK_GROUPS = ("identity", "language")
 INTEGER_KEYS = ("seed", "steps", "limit")
 NUMBER_KEYS = ("alpha", "perturb")
 PATH_KEYS = ("prompts", "packs_path", "resume")
 RUN_FOLDER_KEYS = ("hydra.run.dir", "hydra.sweep.dir")
-HYDRA_INTEGER_KEYS = ("hydra.launcher.n_jobs", "hydra.sweeper.max_batch_size")
+HYDRA_INTEGER_KEYS = (
+    "hydra.launcher.n_jobs",
+    "hydra.launcher.timeout_min",
+    "hydra.launcher.cpus_per_task",
+    "hydra.launcher.gpus_per_node",
+    "hydra.launcher.mem_gb",
+    "hydra.sweeper.max_batch_size",
+)
+HYDRA_NAME_KEYS = ("hydra.launcher.partition", "hydra.launcher.account", "hydra.launcher.qos")
+"""Names of a cluster's queues and accounts; nothing of a launcher that ends in a shell can be set."""
+
 HYDRA_WORD_KEYS: Mapping[str, tuple[str, ...]] = {
     "hydra/launcher": LAUNCHERS,
     "hydra/sweeper": SWEEPERS,
@@ -34,7 +46,7 @@ HYDRA_WORD_KEYS: Mapping[str, tuple[str, ...]] = {
     "hydra.mode": ("RUN", "MULTIRUN"),
 }
 TASK_KEYS = (*PACK_GROUPS, *INTEGER_KEYS, *NUMBER_KEYS, *PATH_KEYS, "device")
-HYDRA_KEYS = (*RUN_FOLDER_KEYS, *HYDRA_INTEGER_KEYS, *HYDRA_WORD_KEYS)
+HYDRA_KEYS = (*RUN_FOLDER_KEYS, *HYDRA_INTEGER_KEYS, *HYDRA_NAME_KEYS, *HYDRA_WORD_KEYS)
 CONFIG_NAMES = {"prompts": "prompt_file"}
 """Keys that have another name in the configuration: `configs/prompts` makes `prompts` a group in Hydra's eyes."""
 
@@ -266,6 +278,8 @@ def _parse_value(key: str, text: str, packs_path: str | None, installed: Install
         return values.parse_numbers(key, text)
     if key == "device":
         return values.parse_words(key, text, DEVICES)
+    if key in HYDRA_NAME_KEYS:
+        return values.parse_name(key, text)
     if key in HYDRA_WORD_KEYS:
         return _parse_hydra_word(key, text)
     return values.parse_path(key, text)
@@ -283,7 +297,12 @@ def _check_combination(line: CommandLine) -> None:
             raise ConfigError(f"{key} has one value for the whole sweep")
         if value.is_sweep and not line.multirun:
             raise ConfigError(f"{key} has several values: add -m to run one job for each")
-    if "resume" in line.values and set(line.values) - {"resume", "hydra/launcher", *HYDRA_INTEGER_KEYS}:
+    if "resume" in line.values and set(line.values) - {
+        "resume",
+        "hydra/launcher",
+        *HYDRA_INTEGER_KEYS,
+        *HYDRA_NAME_KEYS,
+    }:
         raise ConfigError("resume=RUN_DIR continues a recorded run and takes no other override than a launcher")
     folder = "hydra.run.dir" if line.multirun else "hydra.sweep.dir"
     if folder in line.values:

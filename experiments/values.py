@@ -18,6 +18,7 @@ from packs.errors import SafetyOverrideError
 PACK_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 GLOB_PATTERN = re.compile(r"[a-z0-9_*?]{1,64}")
 CALL = re.compile(r"([a-z_]+)\((.*)\)", re.DOTALL)
 MAX_VALUES = 10_000
@@ -51,6 +52,13 @@ def parse_words(key: str, text: str, words: Sequence[str]) -> Value:
         return item
 
     return _expand(key, text, word, None)
+
+
+def parse_name(key: str, text: str) -> Value:
+    """Return one plain name (letters, digits, `_`, `.`, `-`), as clusters give to queues and accounts."""
+    if not NAME.fullmatch(text):
+        raise ConfigError(f"{key}={text}: expected a name of letters, digits, '_', '.' and '-'")
+    return Value((text,), is_sweep=False)
 
 
 def parse_pack_ids(key: str, text: str, installed: Sequence[str]) -> Value:

@@ -83,14 +83,14 @@ def test_ctrl_c_stops_cleanly_and_a_resumed_run_is_bit_identical(tmp_path: Path,
 def test_a_killed_worker_is_named_and_the_run_resumes(tmp_path: Path, prompts: Path, whole: bytes) -> None:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     folder = tmp_path / "run"
-    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=1", f"hydra.sweep.dir={folder}"]
+    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", f"hydra.sweep.dir={folder}"]
     process = start(CORE, *MANY, f"prompts={prompts}", *launcher, folder=tmp_path)
     wait_for(lambda: done_jobs(folder) >= 2, process)
     listing = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
     )
-    (worker,) = [int(line.split()[0]) for line in listing.stdout.splitlines() if "popen_loky" in line]
-    os.kill(worker, signal.SIGKILL)
+    workers = [int(line.split()[0]) for line in listing.stdout.splitlines() if "popen_loky" in line]
+    os.kill(workers[0], signal.SIGKILL)
     code, output, errors = finish(process)
     assert code == 1, errors
     assert "lost" in output
