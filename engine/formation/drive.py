@@ -34,7 +34,12 @@ def _compose(bench: Bench, step: Step) -> StepOutcome:
     unchanged = manifold.alignment_threshold == identity.alignment_threshold and (
         manifold.surface_preferences == identity.surface_preferences
     )
-    record = {"boundaries": sorted(manifold.boundary_ids), "axes": list(manifold.axis_ids)}
+    # Only what the pack under ratification brings: a stricter safety pack is no regression of an identity's course.
+    if bench.candidate.kind == "safety":
+        record = {"boundaries": sorted(safety.boundary_ids & manifold.boundary_ids)}
+    else:
+        own = frozenset(identity.boundary_ids) & manifold.boundary_ids
+        record = {"boundaries": sorted(own), "axes": list(manifold.axis_ids)}
     return StepOutcome(
         step.step_id, union and axes and unchanged and manifold.boundary_ids >= REQUIRED_BOUNDARIES, record
     )

@@ -12,12 +12,15 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from engine.base.precision import enable_x64
 from tests.attacks.rows import Outcome, Row, try_row
 
 MODULES = (
     "tests.attacks.safety_rows",
     "tests.attacks.identity_rows",
     "tests.attacks.environment_rows",
+    "tests.attacks.override_rows",
+    "tests.attacks.runtime_rows",
     "tests.attacks.record_rows",
     "tests.attacks.pattern_rows",
 )
@@ -59,6 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tests.attacks.report", description=__doc__, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(arguments)
+    enable_x64()
     outcomes = list(run_tables())
     for outcome in outcomes:
         if outcome.verdict != "as expected":

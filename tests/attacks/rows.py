@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-LONGEST_SECONDS = 20
+LONGEST_SECONDS = 60
 """A row that takes longer counts as a hang."""
 
 

@@ -1,0 +1,79 @@
+"""Start-up cost of the pack check on top of the interpreter: `python -m scripts.bench.startup [--runs N] [--json]`.
+
+Three programs run in turn, N times each, in processes of their own: an empty one, one that imports the loader, and one
+that also loads the safety pack. Medians of processor time (user and system, which other work on the machine moves less
+than elapsed time) and the differences to the empty one are printed in milliseconds; `load` is one call in a warm
+process.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+from engine.base.origin import engine_root
+
+PROGRAMS = {
+    "interpreter": "pass",
+    "import": "import packs.safety.loader",
+    "check": "from packs.safety.loader import load_safety_pack; load_safety_pack()",
+}
+
+
+def measure(runs: int) -> dict[str, float]:
+    """Return medians in milliseconds."""
+    times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    for _ in range(runs):
+        for name, program in PROGRAMS.items():
+            times[name].append(1e3 * _processor_seconds(program))
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    return {
+        **medians,
+        "import on top": medians["import"] - medians["interpreter"],
+        "check on top": medians["check"] - medians["interpreter"],
+        "load": _warm_load(runs),
+    }
+
+
+def _processor_seconds(program: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", program], cwd=engine_root(), env=_environment(), check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _warm_load(runs: int) -> float:
+    from packs.safety.loader import load_safety_pack
+
+    values = []
+    for _ in range(10 * runs):
+        start = time.process_time()
+        load_safety_pack()
+        values.append(1e3 * (time.process_time() - start))
+    return statistics.median(values)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("CORE_")}
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="startup", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    result = measure(options.runs)
+    if options.json:
+        print(json.dumps({name: round(value, 3) for name, value in result.items()}, indent=2))
+    else:
+        print("\n".join(f"{name:<14} {value:8.2f} ms" for name, value in result.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
