@@ -1,0 +1,1 @@
+"""Benchmarks: ratios within one run, floors and peers beside our own figures."""
