@@ -24,8 +24,10 @@ def _run(arguments: argparse.Namespace) -> int:
         lines, is_good = findings.lines(), findings.ok
         document = findings.as_dict()
     else:
+        from engine.base.precision import enable_x64
         from engine.instruments.replay import verify_log
 
+        enable_x64()
         report = verify_log(arguments.path)
         lines, is_good = report.lines(), report.ok
         document = report.as_dict()

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from engine.algebra import apply, embed_point, point_coordinates
+from engine.base.precision import require_float64
 from engine.identity.manifold import infinity_map
 from engine.instruments.compare import assign
 
@@ -59,14 +60,14 @@ class Trajectories:
 
 def rotations(motors: Float64[np.ndarray, "rows 16"]) -> Float64[np.ndarray, "rows 3 3"]:
     """Return the rotation matrix of each motor, read off the directions at infinity; column i is the image of e_i."""
-    images = np.asarray(infinity_map(jnp.asarray(motors)))[..., list(_INFINITY)]
+    images = np.asarray(infinity_map(require_float64(motors, "motors")))[..., list(_INFINITY)]
     return np.swapaxes(images, -1, -2)
 
 
 def places(motors: Float64[np.ndarray, "rows 16"]) -> Float64[np.ndarray, "rows 3"]:
     """Return the point that each motor carries the origin to."""
     origin = jnp.broadcast_to(embed_point(jnp.zeros(3)), (len(motors), 32))
-    return np.asarray(point_coordinates(apply(jnp.asarray(motors), origin)))
+    return np.asarray(point_coordinates(apply(require_float64(motors, "motors"), origin)))
 
 
 def path_distance(a: Sequence[int], b: Sequence[int]) -> float:
