@@ -22,7 +22,6 @@ PULL = 0.5
 
 def pull_towards_anchors(
     coordinates: Float[ndarray, "words 6"],
-    rotation_weight: float,
     lemmas: Sequence[str],
     edges: Sequence[Alignment],
 ) -> Float[ndarray, "words 6"]:

@@ -57,7 +57,7 @@ def compile_vocabulary(pack: LanguagePack) -> Vocabulary:
     """
     require_x64()
     geometry = pack_geometry(pack)
-    pulled = pull_towards_anchors(geometry.coordinates, geometry.rotation_weight, pack.lemmas, pack.alignment)
+    pulled = pull_towards_anchors(geometry.coordinates, pack.lemmas, pack.alignment)
     coordinates = placement.snap_apart(pulled)
     motors = rigid.motors_from_coordinates(coordinates)
     graph = typed_edges(pack)

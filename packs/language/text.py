@@ -3,6 +3,7 @@
 Display keeps every diacritic; only look-up keys are folded (UAX #15 for NFC/NFKD, Unicode §5.18 for case folding).
 """
 
+import functools
 import unicodedata
 from dataclasses import dataclass
 
@@ -73,6 +74,8 @@ def is_nfc(text: str) -> bool:
 
 def fold(text: str) -> str:
     """Return the look-up key of a word or text: no case, no marks, no final letters, plain apostrophes. Idempotent."""
+    if text.isascii():
+        return text.lower()
     folded = _strip_marks(unicodedata.normalize("NFKD", text))
     folded = _strip_marks(unicodedata.normalize("NFKD", folded.casefold()))
     return unicodedata.normalize("NFC", folded.translate(_FOLD_TABLE))
@@ -95,6 +98,7 @@ def tokenise(text: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
+@functools.lru_cache(maxsize=131_072)
 def word_key(text: str) -> str:
     """Return the look-up key of a lemma or form of one or several words: its words' keys, joined by one space."""
     return " ".join(token.key for token in tokenise(text))
@@ -106,6 +110,8 @@ def scripts_of(text: str) -> frozenset[str]:
     The standard library has no script property; the first word of a letter's Unicode name is the script for all
     alphabets that are told apart here.
     """
+    if text.isascii():
+        return frozenset({"Latin"}) if any(map(str.isalpha, text)) else frozenset()
     found = set()
     for character in text:
         if unicodedata.category(character)[0] == "L":

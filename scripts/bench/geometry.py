@@ -28,6 +28,7 @@ from engine.language.crosslingual import score_alignment
 from engine.language.encode import Encoding, encode_text, prompt_motors
 from engine.language.graph import adjacency_matrix, component_labels, pair_array
 from engine.language.vocabulary import Vocabulary
+from packs.language.authoring import geometry_digest
 from packs.language.loader import available_language_packs, load_language_folder, shipped_folder
 from packs.language.model import LanguagePack
 
@@ -69,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
 def measure(pack: LanguagePack, vocabularies: dict[str, Vocabulary], prompts: Path) -> dict[str, Any]:
     """Return all figures of one pack."""
     random = np.random.default_rng(SEED)
-    figures: dict[str, Any] = {"sha256": pack.sha256, **measure_graph(pack)}
+    figures: dict[str, Any] = {"geometry_sha256": geometry_digest(pack.manifest), **measure_graph(pack)}
     figures["held_out"], figures["by_type"] = measure_held_out(pack, random)
     figures["rewired"] = measure_rewired(pack, random)
     figures["order"] = measure_order(pack, vocabularies[pack.pack_id], prompts, random)
@@ -209,12 +210,12 @@ def _graph_table(figures: dict[str, Any]) -> str:
     rows = [
         f"| {name} | {f['words']} | {f['relations']} | {f['domains']} | {f['components']} | {f['mean_degree']:.1f} | "
         f"{f['cross_domain']:.0%} | {f['clustering']:.2f} | {f['order']['moved']}/{f['order']['permuted']} | "
-        f"`{f['sha256'][:12]}` |"
+        f"`{f['geometry_sha256'][:12]}` |"
         for name, f in figures.items()
     ]
     head = (
         "| pack | words | relations | domains | components | mean degree | cross-domain | clustering | "
-        "reordered prompts that moved | digest |\n|---|---|---|---|---|---|---|---|---|---|"
+        "reordered prompts that moved | geometry digest |\n|---|---|---|---|---|---|---|---|---|---|"
     )
     return "\n".join([head, *rows])
 
