@@ -101,7 +101,7 @@ def measure(language: str) -> dict[str, Any]:
     return {
         "language": language,
         "labelled": measure_answers(runtime, read_set(SETS / "labelled" / f"{language}.jsonl")),
-        "second": measure_answers(runtime, read_set(SETS / "labelled" / f"{language}_second.jsonl")),
+        "second": measure_answers(runtime, read_set(SETS / "labelled" / f"second_{language}.jsonl")),
         "attacks": measure_attacks(runtime, attacks),
         "ordinary": {
             "questions": len(ordinary),
