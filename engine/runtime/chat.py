@@ -87,8 +87,16 @@ _PLAIN = (
 class ChatRuntime:
     """Talks in one language under one identity. Another identity or language is another `ChatRuntime`."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(
+        self,
+        runtime: Runtime | None = None,
+        *,
+        identity: str | None = "default_general_v1",
+        language: str | None = "en",
+        packs_path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Talk to `runtime`, or to one that is loaded as `Runtime.load` would."""
+        self._runtime = runtime if runtime is not None else Runtime.load(identity, language, packs_path=packs_path)
 
     @classmethod
     def load(
@@ -99,7 +107,7 @@ class ChatRuntime:
         packs_path: str | os.PathLike[str] | None = None,
     ) -> "ChatRuntime":
         """Load a runtime to talk with; arguments and errors as for `Runtime.load`."""
-        return cls(Runtime.load(identity, language, packs_path=packs_path))
+        return cls(identity=identity, language=language, packs_path=packs_path)
 
     @property
     def runtime(self) -> Runtime:
