@@ -5,6 +5,7 @@ float32 near 1e4) while the vector still looks null. Coordinates and distances a
 difference, which keeps them accurate to a few units in the last place of |x|.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -18,9 +19,14 @@ _E4, _E5 = tables.BLADE_INDEX["e4"], tables.BLADE_INDEX["e5"]
 
 
 def embed_point(x: VectorLike) -> Float[Array, "*batch 32"]:
-    """The conformal point of coordinates (..., 3), a null vector of weight 1; (..., 32)."""
+    """The conformal point of coordinates (..., 3), a null vector of weight 1; (..., 32).
+
+    The weight is exactly 1 up to |x| = 4e7, and |x|² is rounded instead, by a relative 4 eps."""
     position = coefficients(x, 3, "x")
     half = 0.5 * jnp.sum(position * position, axis=-1, keepdims=True)
+    # On the grid of doubles beside half + ½, both coefficients are exact, and so is the weight, their difference.
+    coarse = 4.0 * (half + 0.5)
+    half = jax.lax.stop_gradient((half + coarse) - coarse - half) + half
     before = jnp.zeros((*position.shape[:-1], 1), jnp.float64)
     after = jnp.zeros((*position.shape[:-1], 26), jnp.float64)
     return jnp.concatenate([before, position, half - 0.5, half + 0.5, after], axis=-1)

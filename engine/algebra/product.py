@@ -25,6 +25,7 @@ from engine.algebra.arguments import (
     is_concrete,
 )
 from engine.algebra.layout import from_blocks, in_full_blocks, to_blocks
+from engine.algebra.resident import from_resident, resident_sandwich, to_resident
 from engine.base.errors import NotAVersorError, ShapeError
 
 # --- kernels: no checks, no casts, float64 in and out ---
@@ -139,11 +140,16 @@ def geometric_product_kernel(a: Float[Array, "*batch 32"], b: Float[Array, "*bat
 
 
 def apply_kernel(v: Float[Array, "*batch 16"], x: Float[Array, "*batch 32"]) -> Float[Array, "*batch 32"]:
-    """v x reverse(v): I is central, so that an odd x = I m turns as m does."""
+    """v x reverse(v): I is central, so that an odd x = I m turns as m does.
+
+    In the resident matrices a translation of a far point is a sum; in the blade basis it would be a difference of
+    terms of size |t|², rounded.
+    """
     even = take_constant(x, tables.EVEN)
     odd = divide_pseudoscalar_kernel(take_constant(x, tables.ODD))
     both = jnp.concatenate([even[None], odd[None]])
-    turned = sandwich_kernel(jnp.broadcast_to(v, both.shape), both)
+    motors = to_resident(jnp.broadcast_to(v, both.shape))
+    turned = from_resident(resident_sandwich(motors, to_resident(both)), both.shape[:-1])
     return join_parity_kernel(turned[0], multiply_pseudoscalar_kernel(turned[1]))
 
 
@@ -154,7 +160,11 @@ _geometric_product = jax.jit(geometric_product_kernel)
 _outer_product = jax.jit(lambda a, b: product_kernel(a, b, tables.OUTER))
 _left_contraction = jax.jit(lambda a, b: product_kernel(a, b, tables.LEFT_CONTRACTION))
 _right_contraction = jax.jit(lambda a, b: product_kernel(a, b, tables.RIGHT_CONTRACTION))
-_INNER_WEIGHTS = np.array([tables.blade_sign(mask, mask) for mask in tables.BLADES], np.float64)
+
+_WITHOUT_E45 = np.array([i for i, name in enumerate(tables.BLADE_NAMES) if ("4" in name) == ("5" in name)])
+_WITH_E4 = np.array([i for i, name in enumerate(tables.BLADE_NAMES) if "4" in name and "5" not in name])
+_WITH_E5 = np.array([tables.BLADE_INDEX[tables.BLADE_NAMES[i].replace("4", "5")] for i in _WITH_E4])
+_SQUARES = np.array([tables.blade_sign(mask, mask) for mask in tables.BLADES], np.float64)
 
 # --- the public door: float64 and shapes are checked, batches broadcast ---
 
@@ -193,11 +203,15 @@ def right_contraction(a: MultivectorLike, b: MultivectorLike) -> Float[Array, "*
 def inner(x: MultivectorLike, y: MultivectorLike) -> Float[Array, "*batch"]:
     """Scalar part of `x y`, symmetric in x and y; (..., 32) and (..., 32) to (...).
 
-    For two points it is minus half their squared distance, but by subtraction of numbers of the size of |x|²:
-    `engine.algebra.squared_distance` is the accurate way.
+    For two points it is minus half their squared distance, to rounding of |x|²: the pairs of blades that differ in e4
+    and e5 alone, whose products nearly cancel for far points, enter by their sums and differences.
+    `engine.algebra.squared_distance` is more accurate still.
     """
     left, right = broadcast_batch((coefficients(x, 32, "x"), "x"), (coefficients(y, 32, "y"), "y"))
-    return jnp.sum(scale_constant(left * right, _INNER_WEIGHTS), axis=-1)
+    plain = scale_constant(take_constant(left * right, _WITHOUT_E45), _SQUARES[_WITHOUT_E45])
+    a4, a5, b4, b5 = (take_constant(z, index) for z in (left, right) for index in (_WITH_E4, _WITH_E5))
+    pairs = (a4 - a5) * (b4 + b5) + (a4 + a5) * (b4 - b5)
+    return jnp.sum(plain, axis=-1) + jnp.sum(scale_constant(pairs, 0.5 * _SQUARES[_WITH_E4]), axis=-1)
 
 
 def reverse(a: MultivectorLike) -> Float[Array, "*batch 32"]:

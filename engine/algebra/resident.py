@@ -86,9 +86,9 @@ def _combine(x: Float[Array, "*lead 16 lanes"], pairs: list[tuple[NDArray, NDArr
     return terms[0] + terms[1]
 
 
-def to_resident(m: Float[Array, "*batch 16"], lead: int = 0) -> Resident:
-    """(*lead, *batch, 16) to (*lead, blocks, 4, 2, 2, lanes); lanes beyond the batch hold the identity."""
-    entries = _combine(to_blocks(m, lead, fill=_IDENTITY), _ENTER)
+def to_resident(m: Float[Array, "*batch 16"], lead: int = 0, fill: NDArray | None = _IDENTITY) -> Resident:
+    """(*lead, *batch, 16) to (*lead, blocks, 4, 2, 2, lanes); lanes beyond the batch hold `fill` (16), or zeros."""
+    entries = _combine(to_blocks(m, lead, fill=fill), _ENTER)
     return entries.reshape(*entries.shape[:-2], 4, 2, 2, entries.shape[-1])
 
 
