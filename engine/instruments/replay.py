@@ -84,7 +84,8 @@ def _check_line(line: LogLine, embedders: dict[str, "Embedder | str"]) -> Record
     record = line.record
     if record is None:
         return RecordCheck(line.number, None, None, {"chain": "ok", "record": "not derivable: its writer was killed"})
-    if record.get("event") in _OTHER_EVENTS:
+    event = record.get("event")
+    if isinstance(event, str) and event in _OTHER_EVENTS:
         return _check_other(line, record)
     checks = {"chain": "ok"}
     texts: dict[str, str | None] = {}
