@@ -47,6 +47,14 @@ def done_jobs(folder: Path) -> int:
     return states.count("done")
 
 
+def workers_of(process: "subprocess.Popen[str]") -> list[int]:
+    """Return the ids of the joblib workers that `process` has started."""
+    listing = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True, check=False
+    )
+    return [int(line.split()[0]) for line in listing.stdout.splitlines() if "popen_loky" in line]
+
+
 @pytest.fixture(scope="module")
 def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("prompts") / "prompts.txt"
@@ -85,15 +93,12 @@ def test_a_killed_worker_is_named_and_the_run_resumes(tmp_path: Path, prompts: P
     folder = tmp_path / "run"
     launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", f"hydra.sweep.dir={folder}"]
     process = start(CORE, *MANY, f"prompts={prompts}", *launcher, folder=tmp_path)
-    wait_for(lambda: done_jobs(folder) >= 2, process)
-    listing = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
-    )
-    workers = [int(line.split()[0]) for line in listing.stdout.splitlines() if "popen_loky" in line]
-    os.kill(workers[0], signal.SIGKILL)
+    # Killed at once: no job can be done, so that the outcome does not depend on how fast the machine is.
+    wait_for(lambda: bool(workers_of(process)), process)
+    os.kill(workers_of(process)[0], signal.SIGKILL)
     code, output, errors = finish(process)
     assert code == 1, errors
-    assert "lost" in output
+    assert "job 29 lost: identity=default_general_v1 language=en seed=29" in output
     assert "Traceback" not in errors
     assert rundir.read_json(folder / "status.json") == {"state": "failed"}
     assert sweep.run([f"resume={folder}"]) == 0
