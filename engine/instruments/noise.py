@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from engine.base.errors import RecordError
+
 MIN_RUNS_FOR_INTERVAL = 10
 LEVEL = 0.95
 POWER = 0.8
@@ -97,11 +99,16 @@ def runs_to_resolve(sd: float | None, difference: float) -> int | None:
 
 
 def pool_records(records: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-    """Return the poolable records of a log: what each pool shares, and its records in order."""
+    """Return the poolable records of a log: what each pool shares, and its records in order.
+
+    Raises `RecordError` for a record whose key or cosine is no number.
+    """
     pools: dict[str, tuple[Mapping[str, Any], list[Mapping[str, Any]]]] = {}
     for record in records:
         if record.get("event") != "shadow_constitution" or record.get("cosine_vs_current") is None:
             continue
+        if not _is_number(record["cosine_vs_current"]) or not isinstance(record.get("key"), int):
+            raise RecordError(f"run {str(record.get('run_id'))!a} has a key or cosine that is no number")
         shared = {name: record.get(name) for name in POOL_FIELDS}
         pools.setdefault(json.dumps(shared, sort_keys=True), (shared, []))[1].append(record)
     return list(pools.values())
@@ -110,6 +117,10 @@ def pool_records(records: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str
 def pooled_noise(records: Sequence[Mapping[str, Any]]) -> NoiseFloor:
     """Return the noise floor of one pool's records."""
     return measure_noise(str(records[0]["generator"]), [(r["key"], r["cosine_vs_current"]) for r in records])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _intervals(

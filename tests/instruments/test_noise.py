@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
+from engine.base.errors import RecordError
 from engine.instruments.noise import POOL_FIELDS, measure_noise, pool_records, pooled_noise, runs_to_resolve
 
 VALUES = np.random.default_rng(3).normal(0.8, 0.01, size=40)
@@ -85,6 +86,12 @@ def test_runs_are_pooled_only_with_equal_digests(field):
     pools = pool_records([record(1, 0.8), record(2, 0.9), record(3, 0.1, **{field: "other"})])
     assert [len(members) for _, members in pools] == [2, 1]
     assert pooled_noise(pools[0][1]).swing == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("change", [{"cosine_vs_current": "0.8"}, {"cosine_vs_current": True}, {"key": None}])
+def test_a_forged_run_is_a_record_error(change):
+    with pytest.raises(RecordError):
+        pool_records([{**record(1, 0.8), **change}])
 
 
 def test_runs_without_a_reading_and_other_events_are_not_pooled():
