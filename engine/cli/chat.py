@@ -78,8 +78,8 @@ def _once(arguments: argparse.Namespace) -> int:
         print(json.dumps(response.as_dict(), ensure_ascii=False, indent=2))
     else:
         print(render_turn(response, arguments, direction=chat.runtime.composition.language.manifest.direction))
-        if response.refusal is not None:
-            print(f"core chat: refused: {one_line(response.refusal.reason)}", file=sys.stderr)
+    if response.refusal is not None:
+        print(f"core chat: refused: {one_line(response.refusal.reason)}", file=sys.stderr)
     recorded = record_turn(arguments.log, arguments.once, response)
     return int(response.refusal is not None or not recorded)
 

@@ -51,12 +51,11 @@ class Session:
         session: PromptSession[str] = PromptSession(history=InMemoryHistory())
         while True:
             try:
-                line = session.prompt("> ")
+                if not self.handle(session.prompt("> ")):
+                    return int(not self.recorded)
             except KeyboardInterrupt:
-                continue  # Ctrl-C clears the line; Ctrl-D leaves.
+                self._say("  (interrupted; Ctrl-D leaves)")  # the line, or the turn that was being answered
             except EOFError:
-                return int(not self.recorded)
-            if not self.handle(line):
                 return int(not self.recorded)
 
     def _read_all(self, lines: Any) -> int:
