@@ -26,7 +26,7 @@ SWAPS_PER_EDGE = 20
 _T_975 = {4: 2.776, 9: 2.262, 14: 2.145, 19: 2.093, 24: 2.064, 49: 2.010}
 """97.5% points of Student's t by degrees of freedom."""
 
-Pairs = Int[ndarray, "pairs 2"]
+Pairs = Int[ndarray, "_ 2"]
 
 
 @dataclass(frozen=True)

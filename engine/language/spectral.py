@@ -23,6 +23,9 @@ VISIT_FLOOR = 1e-3
 ORDER_PERTURBATION = 1e-6
 """Relative size of the ramp that splits equal eigenvalues of symmetric graphs by lexicon order."""
 
+SMALLEST_EIGENVALUE = 1e-3
+"""Share of the leading eigenvalue below which a direction counts as empty: noise must not be scaled up."""
+
 MAX_DENSE_WORDS = 6_000
 """A dense eigenproblem beyond this takes minutes and gigabytes; larger vocabularies come in by projection."""
 
@@ -30,8 +33,10 @@ MAX_DENSE_WORDS = 6_000
 def diffusion_coordinates(adjacency: Float[ndarray, "words words"]) -> Float[ndarray, "words 6"]:
     """Return six coordinates per word, leading first, centred over the words that have a relation.
 
-    A word without any relation gets zeros: the graph says nothing about it (see `placement`). A disconnected graph is
-    embedded as a whole; words that cannot reach each other stand at the distance of `VISIT_FLOOR`.
+    Where the graph has fewer than six directions, the rotation repeats the translation's coordinates one place on, so
+    that words turn as well as move and the order of words is never lost. A word without any relation gets zeros: the
+    graph says nothing about it (see `placement`). A disconnected graph is embedded as a whole; words that cannot reach
+    each other stand at the distance of `VISIT_FLOOR`.
 
     Raises:
       LanguagePackError: no relation at all, or more words than a dense eigenproblem should hold.
@@ -71,8 +76,11 @@ def _leading_eigenvectors(matrix: Float[ndarray, "n n"]) -> Float[ndarray, "n 6"
     scale = float(np.abs(matrix).sum(axis=1).max())
     values, vectors = np.linalg.eigh(matrix + np.diag(ORDER_PERTURBATION * scale * ramp))
     order = np.argsort(-values, kind="stable")[:DIMENSIONS]
+    order = order[values[order] > SMALLEST_EIGENVALUE * values[order[0]]]
     leading = np.zeros((size, DIMENSIONS))
-    leading[:, : len(order)] = fix_signs(vectors[:, order]) * np.sqrt(np.maximum(values[order], 0.0))
+    leading[:, : len(order)] = fix_signs(vectors[:, order]) * np.sqrt(values[order])
+    for column in range(max(len(order), 3), DIMENSIONS):
+        leading[:, column] = leading[:, (column + 1) % 3]
     return leading
 
 

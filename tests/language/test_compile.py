@@ -114,6 +114,15 @@ def test_a_word_without_relations_stands_on_the_shell() -> None:
     assert len(np.unique(coordinates[6:, :3], axis=0)) == 2
 
 
+@pytest.mark.parametrize("pairs", [path(2), path(3), star(6), path(5)], ids=["pair", "path", "star", "longer path"])
+def test_a_graph_of_few_directions_still_turns_its_words(pairs: np.ndarray) -> None:
+    """Noise in the missing directions is not scaled up; the rotation repeats the translation instead."""
+    geometry = embed_graph(pairs, int(pairs.max()) + 1)
+    assert 0.1 < geometry.rotation_weight < 10
+    turns = np.linalg.norm(geometry.coordinates[:, 3:], axis=1)
+    assert np.sqrt(np.mean(turns**2)) > 1.0
+
+
 def test_no_relation_and_too_many_words_are_refused() -> None:
     with pytest.raises(LanguagePackError, match="no word has a relation"):
         embed_graph(np.empty((0, 2), dtype=np.int64), 4)
