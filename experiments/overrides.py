@@ -72,7 +72,7 @@ MAX_JOBS = 10_000
 
 WEAKENING_VARIABLES = ("HYDRA_INSTANTIATE_ALLOWLIST_OVERRIDE", "HYDRA_MAIN_MODULE")
 WEAKENING_PREFIXES = ("CORE_SAFETY_PACK",)
-FAST_MATH = re.compile(r"--xla_\w*fast_\w+(?:=(\S*))?")
+FAST_MATH = re.compile(r"--xla_\w*fast_(\w+)(?:=(\S*))?")
 
 InstalledIds = Callable[[str, str | None], Sequence[str]]
 """(group, packs_path) -> the pack ids that a glob in that group can find."""
@@ -141,7 +141,9 @@ def check_environment(environment: Mapping[str, str]) -> None:
             raise SafetyOverrideError(f"environment variable {name} is set: unset it; no variable may weaken a check")
         if name == "XLA_FLAGS":
             for match in FAST_MATH.finditer(value):
-                if (match[1] or "true").lower() not in ("false", "0"):
+                is_on = (match[2] or "true").lower() not in ("false", "0")
+                # `..._fast_math_honor_nans` is the one kind that protects when it is on.
+                if is_on != ("honor" in match[1]):
                     raise SafetyOverrideError(f"XLA_FLAGS holds {match[0]}: NaN and infinity must stay visible")
 
 

@@ -49,7 +49,7 @@ def run(argv: Sequence[str]) -> int:
         return 0
     outcome = orchestrate.sweep(line, safety)
     if line.json:
-        sys.stdout.write(json.dumps(outcome.summary, indent=2) + "\n")
+        sys.stdout.write(json.dumps({"run": str(outcome.folder), **outcome.summary}, indent=2) + "\n")
     else:
         from experiments.printing import print_summary
 

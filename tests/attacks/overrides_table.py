@@ -340,6 +340,7 @@ ENVIRONMENT_REFUSED: list[tuple[str, dict[str, str]]] = [
     ("renames Hydra's main module", {"HYDRA_MAIN_MODULE": "evil"}),
     ("fast math on the CPU", {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}),
     ("fast math, short", {"XLA_FLAGS": "--xla_force_host_platform_device_count=2 --xla_cpu_enable_fast_math"}),
+    ("NaN not honoured", {"XLA_FLAGS": "--xla_cpu_fast_math_honor_nans=false"}),
     ("fast min and max on the GPU", {"XLA_FLAGS": "--xla_gpu_enable_fast_min_max=1"}),
 ]
 
@@ -348,5 +349,6 @@ ENVIRONMENT_ACCEPTED: list[tuple[str, dict[str, str]]] = [
     ("HYDRA_FULL_ERROR", {"HYDRA_FULL_ERROR": "1"}),
     ("EQX_ON_ERROR", {"EQX_ON_ERROR": "nan"}),
     ("fast math switched off", {"XLA_FLAGS": "--xla_cpu_enable_fast_math=false"}),
+    ("NaN honoured", {"XLA_FLAGS": "--xla_cpu_fast_math_honor_nans=true"}),
     ("fake devices", {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}),
 ]
