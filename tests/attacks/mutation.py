@@ -193,7 +193,7 @@ def _source(module: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run every mutant of the modules and print the survivors."""
+    """Run every mutant of the modules; name survivors on stderr as they are found, and print the totals."""
     parser = argparse.ArgumentParser(prog="tests.attacks.mutation", description=__doc__, allow_abbrev=False)
     parser.add_argument("modules", nargs="*", default=MODULES)
     parser.add_argument("--run", nargs=3, metavar=("MODULE", "NUMBER", "STAGE"), help=argparse.SUPPRESS)
@@ -204,11 +204,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_mutant(options.run[0], int(options.run[1]), options.run[2])
     every = [mutant for module in options.modules for mutant in mutants(module)]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        alive = [m for m, survived in zip(every, pool.map(survives, every), strict=True) if survived]
+        alive = []
+        for mutant, survived in zip(every, pool.map(survives, every), strict=True):
+            if survived:
+                alive.append(mutant)
+                sys.stderr.write(f"survived: {mutant.module}:{mutant.line} {mutant.change}\n")
     if options.json:
         sys.stdout.write(json.dumps({"mutants": len(every), "survivors": [asdict(m) for m in alive]}, indent=2) + "\n")
     else:
-        sys.stdout.writelines(f"survived: {m.module}:{m.line} {m.change}\n" for m in alive)
         sys.stdout.write(f"mutants / killed / survived = {len(every)} / {len(every) - len(alive)} / {len(alive)}\n")
     return 0
 

@@ -17,11 +17,17 @@ from engine.formation.gates import Run
 from engine.formation.ratify import ratify_identity, ratify_safety
 from packs import seal
 from packs.errors import IdentityPackError, PackFormatError, SafetyPackError
+from packs.language.model import LanguagePack
 from packs.safety.loader import REQUIRED_BOUNDARIES, load_folder
 from tests.attacks.environment_rows import copy_tree
 from tests.attacks.workspace import OWN, OWN_ID, SAFETY, SAFETY_ID, edited, layout, load_own
 
 STRICTER = "no_unattended_actuation"
+
+
+@pytest.fixture(autouse=True)
+def read_language_once(language: LanguagePack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ratify, "_language", lambda: language)
 
 
 @pytest.fixture

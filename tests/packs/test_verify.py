@@ -118,7 +118,11 @@ def test_show_as_json_gives_boundaries_with_descriptions(capsys: pytest.CaptureF
     assert all(item["description"] and item["required"] for item in document["boundaries"])
 
 
-def test_users_packs_are_listed_through_their_door(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_users_packs_are_listed_through_their_door(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Language packs take seconds to read, and are not what this is about.
+    monkeypatch.setattr("engine.cli.packs._language_list", lambda packs_path: [])
     (tmp_path / "identity").mkdir()
     OWN.write(tmp_path / "identity")
     assert main(["packs", "show", OWN_ID, "--packs-path", str(tmp_path)]) == 0
