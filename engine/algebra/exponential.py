@@ -70,7 +70,7 @@ def quadvector_square(w: Float[Array, "*batch 5"]) -> Scalars:
     return (a - b) * (a + b) - (c * c + d * d + e * e)
 
 
-def _series(z: Scalars, k: int) -> Scalars:
+def _series(z: Float[Array, "..."], k: int) -> Float[Array, "..."]:
     """G_k by its power series, for |z| at most `SERIES_RADIUS`."""
     terms = [
         1.0 / (math.prod(range(2, 2 * n + 1, 2)) * math.prod(range(1, 2 * n + 2 * k, 2))) for n in range(SERIES_TERMS)
@@ -81,7 +81,7 @@ def _series(z: Scalars, k: int) -> Scalars:
     return total
 
 
-def derivative_family(z: Scalars, count: int) -> tuple[Scalars, ...]:
+def derivative_family(z: Float[Array, "..."], count: int) -> tuple[Float[Array, "..."], ...]:
     """G_0 = c(z), G_1 = g(z), ..., where G_k' = ½ G_{k+1}, that is c^(k) = G_k / 2^k.
 
     G_k(z) = sum_n z^n / ((2n)!! (2n + 2k - 1)!!) are spherical Bessel functions in disguise: beyond the radius of the
@@ -116,37 +116,41 @@ def _by_taylor(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
     return functions[0], functions[1]
 
 
-def _by_two_values(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
-    """c and g of s + q for Q > 0, from the two real values s ± √Q."""
-    root = jnp.sqrt(square)
-    above, below = derivative_family(s + root, 2), derivative_family(s - root, 2)
-    pairs = [
-        RingElement(0.5 * (high + low), (high - low) / (2.0 * root)) for high, low in zip(above, below, strict=True)
-    ]
-    return pairs[0], pairs[1]
+def _two_squares(s: Scalars, square: Scalars) -> tuple[Scalars, Scalars, Scalars]:
+    """Squares B1² > 0 > B2² of the commuting planes of B = B1 + B2 for Q < 0, and their difference.
 
-
-def _by_two_planes(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
-    """c and g of s + q for Q < 0: B = B1 + B2 with B1² > 0 > B2², the two roots of x² - s x + Q/4."""
+    They are the roots of x² - s x + Q/4; the smaller follows from their product without cancellation.
+    """
     gap = jnp.sqrt(s * s - square)
     larger = 0.5 * (jnp.abs(s) + gap)
     smaller = -0.25 * square / larger
-    boost, turn = jnp.where(s > 0.0, larger, smaller), -jnp.where(s > 0.0, smaller, larger)
-    (c1, g1), (c2, g2) = derivative_family(boost, 2), derivative_family(turn, 2)
-    return (
-        RingElement(c1 * c2, 0.5 * g1 * g2),
-        RingElement((boost * c2 * g1 - turn * c1 * g2) / gap, 0.5 * (c1 * g2 - c2 * g1) / gap),
-    )
+    boosts = s > 0.0
+    return jnp.where(boosts, larger, smaller), -jnp.where(boosts, smaller, larger), gap
 
 
 def cosh_and_sinhc(s: Scalars, square: Scalars) -> tuple[RingElement, RingElement]:
-    """c and g of s + q with q² = `square`, each branch fed safe numbers where it is not the one selected."""
+    """c and g of s + q with q² = `square`, each form fed safe numbers where it is not the one selected."""
     limit = TAYLOR_LIMIT * jnp.maximum(1.0, jnp.abs(s))
     two_values, two_planes = square > limit, square < -limit
     simple = ~(two_values | two_planes)
     taylor = _by_taylor(jnp.where(simple, s, 0.0), jnp.where(simple, square, 0.0))
-    values = _by_two_values(jnp.where(two_values, s, 0.0), jnp.where(two_values, square, 1.0))
-    planes = _by_two_planes(jnp.where(two_planes, s, 0.0), jnp.where(two_planes, square, -1.0))
+
+    root = jnp.sqrt(jnp.where(two_values, square, 1.0))
+    boost, turn, gap = _two_squares(jnp.where(two_planes, s, 0.0), jnp.where(two_planes, square, -1.0))
+    center = jnp.where(two_values, s, 0.0)
+    arguments = jnp.concatenate(
+        [jnp.where(two_values, center + root, boost), jnp.where(two_values, center - root, turn)], axis=-1
+    )
+    c, g = derivative_family(arguments, 2)
+    (c1, c2), (g1, g2) = jnp.split(c, 2, axis=-1), jnp.split(g, 2, axis=-1)
+    values = (
+        RingElement(0.5 * (c1 + c2), (c1 - c2) / (2.0 * root)),
+        RingElement(0.5 * (g1 + g2), (g1 - g2) / (2.0 * root)),
+    )
+    planes = (
+        RingElement(c1 * c2, 0.5 * g1 * g2),
+        RingElement((boost * c2 * g1 - turn * c1 * g2) / gap, 0.5 * (c1 * g2 - c2 * g1) / gap),
+    )
     chosen = jax.tree.map(lambda t, v, p: jnp.where(two_values, v, jnp.where(two_planes, p, t)), taylor, values, planes)
     return chosen[0], chosen[1]
 
