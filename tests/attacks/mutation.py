@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from packs.safety.loader import INSTALLED_FOLDER
+from tests.attacks.rows import Row, try_row
 
 ROOT = INSTALLED_FOLDER.parent.parent
 MODULES = (
@@ -121,9 +122,9 @@ def mutants(module: str) -> Iterator[Mutant]:
         yield Mutant(module, number, line, change)
 
 
-def survives(mutant: Mutant) -> bool:
-    """Return whether neither a row of the tables nor a unit test notices the mutant."""
-    for stage in ("rows", "tests"):
+def survives(mutant: Mutant, stages: Sequence[str]) -> bool:
+    """Return whether no stage notices the mutant: neither a row of the tables nor a unit test."""
+    for stage in stages:
         command = [sys.executable, "-m", "tests.attacks.mutation", "--run", mutant.module, str(mutant.number), stage]
         try:
             result = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=LONGEST_SECONDS)
@@ -158,23 +159,23 @@ def run_mutant(module: str, number: int, stage: str) -> int:
     for name in [name for name in sys.modules if name.partition(".")[0] == "packs"]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder(module, number))
-    if stage == "rows":
-        return _run_rows()
+    if stage != "tests":
+        return _run_rows(sweeps=stage == "rows")
     import pytest
 
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--noconftest", *TESTS]))
 
 
-def _run_rows() -> int:
+def _run_rows(*, sweeps: bool) -> int:
     from tests.attacks import identity_rows, safety_rows
-    from tests.attacks.rows import try_row
     from tests.attacks.workspace import PACKS
 
     assert PACKS == ROOT / "packs"
     with tempfile.TemporaryDirectory() as name:
         rows = [*safety_rows.rows(), *identity_rows.rows()]
         # The sweeps over every byte take longest and come last.
-        for number, row in enumerate(sorted(rows, key=lambda row: "every byte" in row.name)):
+        ordered = sorted((row for row in rows if sweeps or not _is_sweep(row)), key=_is_sweep)
+        for number, row in enumerate(ordered):
             folder = Path(name) / str(number)
             folder.mkdir()
             outcome = try_row(row, folder)
@@ -182,6 +183,10 @@ def _run_rows() -> int:
                 sys.stderr.write(f"{outcome.row}: {outcome.verdict} {outcome.detail}\n")
                 return 1
     return 0
+
+
+def _is_sweep(row: Row) -> bool:
+    return "every byte" in row.name
 
 
 def _path(module: str) -> Path:
@@ -198,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("modules", nargs="*", default=MODULES)
     parser.add_argument("--run", nargs=3, metavar=("MODULE", "NUMBER", "STAGE"), help=argparse.SUPPRESS)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="only the tables, without the sweeps over every byte")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(arguments)
     if options.run:
@@ -205,7 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     every = [mutant for module in options.modules for mutant in mutants(module)]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         alive = []
-        for mutant, survived in zip(every, pool.map(survives, every), strict=True):
+        stages = ("quick",) if options.quick else ("rows", "tests")
+        for mutant, survived in zip(every, pool.map(lambda m: survives(m, stages), every), strict=True):
             if survived:
                 alive.append(mutant)
                 sys.stderr.write(f"survived: {mutant.module}:{mutant.line} {mutant.change}\n")
