@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ BANDS = ("strong", "soft", "qualifier", "bare")
 
 def shipped_prompts(language: str) -> list[str]:
     """Return the questions that ship for a language."""
-    from experiments.prompts import load_prompts
-
-    return [prompt.text for prompt in load_prompts(None, language)]
+    name = "questions.txt" if language == "en" else f"questions_{language}.txt"
+    text = resources.files("configs").joinpath("prompts", name).read_text("utf-8")
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def as_markdown(language: str, table: Any) -> str:

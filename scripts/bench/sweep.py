@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from engine.base.precision import enable_x64
 from engine.runtime import Runtime, evaluate_many
-from experiments.prompts import load_prompts
+from scripts.bench.alignment import shipped_prompts
 
 Result = TypeVar("Result")
 PACKS = ("default_general_v1", "precision_first_v1", "generosity_first_v1")
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=64)
     arguments = parser.parse_args()
     enable_x64()
-    prompts = [prompt.text for prompt in load_prompts(None, "en")]
+    prompts = shipped_prompts("en")
     seeds = range(arguments.seeds)
     load, runtimes = timed(lambda: [Runtime.load(pack) for pack in PACKS])
     cold, table = timed(lambda: evaluate_many(runtimes, prompts, seeds=seeds, steps=arguments.steps))
