@@ -1,13 +1,16 @@
 """The field-level twin on motions whose answer is known."""
 
 import base64
+import json
 import math
 
 import numpy as np
 import pytest
 
 from engine.algebra import even_product, exp, translator
+from engine.cli.main import main
 from engine.instruments import twin
+from engine.instruments.notes import NOT_A_CANDIDATE
 from engine.instruments.records import append_record
 from engine.instruments.replay import verify_log
 
@@ -119,3 +122,25 @@ def test_a_record_replays_and_an_altered_one_fails(tmp_path):
     assert checks[0] == {"chain": "ok", "axes": "ok"}
     assert all(any(value.startswith("failed") for value in check.values()) for check in checks[1:5])
     assert all("not derivable" in check["axes"] for check in checks[5:])
+
+
+@pytest.mark.slow
+def test_the_command_reads_a_real_walk_and_its_record_replays(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = "readings shadow-manifold --language grc --limit 24 --against precision_first_v1 --log m.jsonl --json"
+    assert main(arguments.split()) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert captured.err == ""
+    assert document["recorded"] is True
+    assert document["notes"]["status"] == NOT_A_CANDIDATE
+    pairs = {pair["sides"][1]: pair for pair in document["divergence"]}
+    # The null pair is bit-identical; what speaks differently goes elsewhere.
+    assert pairs["rerun"]["displacement"]["max"] == pairs["rerun"]["path"]["max"] == 0.0
+    assert pairs["precision_first_v1"]["displacement"]["mean"] > 0.0
+    assert pairs["identity-stripped"]["displacement"]["mean"] > 0.0
+    assert verify_log("m.jsonl").ok
+    assert main(["readings", "shadow-manifold", "--language", "grc", "--limit", "2", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["verdict"] == "insufficient_patterns"
+    assert captured.err.count("\n") == 1
