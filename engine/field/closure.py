@@ -32,14 +32,13 @@ class Closure(eqx.Module):
 
     `max_residual`: the worst residual of all steps, infinity where the state was not finite. `first_violation`: the
     first step at which the residual was not below the tolerance, -1 where none; 0 is the initial state, k the state
-    after k versors. `ok`: no violation. `residual`: the residual at that step (of the last state where none).
-    `norm`: the largest coefficient norm of a state up to that step; `versor_norm`: of a versor, where it was measured.
+    after k versors. `ok`: no violation. `norm`: the largest coefficient norm of a state up to that step;
+    `versor_norm`: of a versor, measured only where a sample failed.
     """
 
     max_residual: Float[Array, "*batch"]
     first_violation: Int[Array, "*batch"]
     ok: Bool[Array, "*batch"]
-    residual: Float[Array, "*batch"]
     norm: Float[Array, "*batch"]
     versor_norm: Float[Array, "*batch"]
 
@@ -49,7 +48,6 @@ class Watch(eqx.Module):
 
     worst: Float[Array, "*batch"]
     first: Int[Array, "*batch"]
-    square: Float[Array, "*batch"]
     norm: Float[Array, "*batch"]
 
 
@@ -62,16 +60,17 @@ def squared_residual(motor: Float[Array, "*batch 16"]) -> tuple[Float[Array, "*b
 
 def begin(square: Float[Array, "*batch"], norm: Float[Array, "*batch"]) -> Watch:
     """The watch after looking at the initial state."""
-    return Watch(square, jnp.where(square < TOLERANCE**2, -1, 0), square, norm)
+    return Watch(square, jnp.where(square < TOLERANCE**2, -1, 0), norm)
 
 
 def watch(seen: Watch, step: Int[Array, ""], square: Float[Array, "*batch"], norm: Float[Array, "*batch"]) -> Watch:
     """The watch after looking at the state of `step` (counted from 1)."""
+    # Infinity stands for NaN in `square`, so that the maximum loses nothing and stays where it is once violated.
+    worst = jnp.maximum(seen.worst, square)
     intact = seen.first < 0
     return Watch(
-        worst=jnp.maximum(seen.worst, square),
-        first=jnp.where(intact & ~(square < TOLERANCE**2), step, seen.first),
-        square=jnp.where(intact, square, seen.square),
+        worst=worst,
+        first=jnp.where(intact & ~(worst < TOLERANCE**2), step, seen.first),
         norm=jnp.where(intact, jnp.maximum(seen.norm, norm), seen.norm),
     )
 
@@ -82,7 +81,6 @@ def finish(seen: Watch, versor_norm: Float[Array, "*batch"]) -> Closure:
         max_residual=jnp.sqrt(seen.worst),
         first_violation=seen.first,
         ok=seen.first < 0,
-        residual=jnp.sqrt(seen.square),
         norm=jnp.sqrt(seen.norm),
         versor_norm=versor_norm,
     )
@@ -105,8 +103,8 @@ def measure_closure(motor: MotorLike) -> Closure:
 def assert_closed(closure: Closure) -> None:
     """Raise `VersorClosureError` for the first sample that left the manifold: which, when, how far and likely why.
 
-    Runs on the host. Raises `TracedCheckError` inside jit and vmap, where the check would be dropped: return the closure
-    from there and assert it outside (`checked`, `checked_value_and_grad`).
+    Runs on the host. Raises `TracedCheckError` inside jit and vmap, where the check would be dropped: return the
+    closure from there and assert it outside (`checked`, `checked_value_and_grad`).
     """
     if isinstance(closure.ok, jax.core.Tracer):
         raise TracedCheckError(
@@ -121,11 +119,11 @@ def assert_closed(closure: Closure) -> None:
     def number(values: Array) -> float:
         return float(jnp.ravel(values)[sample])
 
-    step, residual, norm = int(number(closure.first_violation)), number(closure.residual), number(closure.norm)
+    step, residual, norm = int(number(closure.first_violation)), number(closure.max_residual), number(closure.norm)
     cause = _likely_cause(step, residual, norm, number(closure.versor_norm))
     raise VersorClosureError(
         f"the field left the versor manifold: sample {sample}, step {step}, "
-        f"residual {residual:.3g} (bound {TOLERANCE:g}), "
+        f"worst residual {residual:.3g} (bound {TOLERANCE:g}), "
         f"coefficient norm {norm:.3g}; {int(jnp.sum(failed))} of {failed.size} samples failed; likely cause: {cause}",
         sample=sample,
         step=step,

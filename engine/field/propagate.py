@@ -4,6 +4,7 @@ The state is only ever moved by versors; nothing here normalises, rounds, select
 proves that from the traces of `propagate_program` and `parallel_program`, the programs that are compiled and called.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -12,9 +13,10 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from engine.algebra.arguments import MotorLike, coefficients
-from engine.algebra.product import even_product_kernel, sandwich_kernel
+from engine.algebra.resident import Resident, from_resident, to_resident
 from engine.base.errors import ShapeError
 from engine.field.closure import TOLERANCE, Closure, Watch, assert_closed, begin, finish, squared_residual, watch
+from engine.field.lanes import multiply_lanes, squares_of_lanes, step_lanes
 from engine.field.state import FieldState
 
 COMPOSITIONS = ("compose",)
@@ -36,8 +38,8 @@ class Propagated(NamedTuple):
 def run(state: FieldState, versors: MotorLike) -> Propagated:
     """Move `state` by `versors` (steps, ..., 16) and raise `VersorClosureError` if it left the versor manifold.
 
-    The default way to propagate: returns the pair that `propagate` returns. Shapes and other errors as for `propagate`; `TracedCheckError` inside jit and vmap,
-    where nothing can be raised.
+    The default way to propagate: returns the pair that `propagate` returns. Shapes and other errors as for `propagate`;
+    `TracedCheckError` inside jit and vmap, where nothing can be raised.
     """
     moved, closure = propagate(state, versors)
     assert_closed(closure)
@@ -77,34 +79,68 @@ def _aligned(state: FieldState, versors: MotorLike) -> tuple[FieldState, Array]:
     return FieldState(jnp.broadcast_to(motor, (*batch, 16))), rows
 
 
-def _propagate(state: FieldState, versors: Float[Array, "steps *batch 16"]) -> tuple[FieldState, Closure]:
+def _propagate(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
+    batch, steps = state.motor.shape[:-1], versors.shape[0]
+    if steps == 0:
+        return _standing(state)
+    shared = _is_shared(versors)
+    # Versors shared by the batch enter once, as one lane that broadcasts; others enter as they are read.
+    rows = to_resident(versors.reshape(steps, 16), lead=1, fill=None) if shared else versors
+
     def step(carry: tuple[Array, Watch], row: tuple[Int[Array, ""], Array]) -> tuple[tuple[Array, Watch], None]:
         motor, seen = carry
         number, versor = row
-        moved = sandwich_kernel(jnp.broadcast_to(versor, motor.shape), motor)
-        return (moved, watch(seen, number, *squared_residual(moved))), None
+        if not shared:
+            versor = to_resident(jnp.broadcast_to(versor, (*batch, 16)), fill=None)
+        moved = step_lanes(jnp.broadcast_to(versor, motor.shape), motor)
+        return (moved, watch(seen, number, *squares_of_lanes(moved))), None
 
-    start = (state.motor, begin(*squared_residual(state.motor)))
-    numbers = jnp.arange(1, versors.shape[0] + 1)
-    (motor, seen), _ = lax.scan(step, start, (numbers, versors))
-    return FieldState(motor), finish(seen, _versor_norm(seen, versors))
+    entered = to_resident(state.motor, fill=None)
+    start = (entered, begin(*squares_of_lanes(entered)))
+    (motor, seen), _ = lax.scan(step, start, (jnp.arange(1, steps + 1), rows))
+    return _leave(motor, seen, batch, versors)
 
 
 @jax.jit
-def compose(later: Float[Array, "*batch 16"], earlier: Float[Array, "*batch 16"]) -> Float[Array, "*batch 16"]:
-    """The versor that acts like `earlier` and then `later`."""
-    return even_product_kernel(later, earlier)
+def compose(later: Resident, earlier: Resident) -> Resident:
+    """The versor that acts like `earlier` and then `later`, in the resident layout."""
+    return multiply_lanes(later, earlier)
 
 
-def _propagate_parallel(state: FieldState, versors: Float[Array, "steps *batch 16"]) -> tuple[FieldState, Closure]:
-    first = begin(*squared_residual(state.motor))
-    if versors.shape[0] == 0:
-        return state, finish(first, jnp.ones_like(first.norm))
-    prefixes = lax.associative_scan(lambda earlier, later: compose(later, earlier), versors)
-    shape = (versors.shape[0], *state.motor.shape)
-    states = sandwich_kernel(jnp.broadcast_to(prefixes, shape), jnp.broadcast_to(state.motor, shape))
-    seen = _watch_all(first, *squared_residual(states))
-    return FieldState(states[-1]), finish(seen, _versor_norm(seen, versors))
+def _propagate_parallel(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
+    batch, steps = state.motor.shape[:-1], versors.shape[0]
+    if steps == 0:
+        return _standing(state)
+    rows = versors.reshape(steps, 16) if _is_shared(versors) else jnp.broadcast_to(versors, (steps, *batch, 16))
+    prefixes = lax.associative_scan(
+        lambda earlier, later: compose(later, earlier), to_resident(rows, lead=1, fill=None)
+    )
+    entered = to_resident(state.motor, fill=None)
+    shape = (steps, *entered.shape)
+    states = step_lanes(jnp.broadcast_to(prefixes, shape), jnp.broadcast_to(entered, shape))
+    seen = _watch_all(begin(*squares_of_lanes(entered)), *squares_of_lanes(states))
+    return _leave(states[-1], seen, batch, versors)
+
+
+def _is_shared(versors: Float[Array, "steps *rows 16"]) -> bool:
+    """Whether every sample takes the same versors."""
+    return math.prod(versors.shape[1:-1]) == 1
+
+
+def _standing(state: FieldState) -> tuple[FieldState, Closure]:
+    """The result of no steps."""
+    seen = begin(*squared_residual(state.motor))
+    return state, finish(seen, jnp.ones_like(seen.norm))
+
+
+def _leave(
+    motor: Resident, seen: Watch, batch: tuple[int, ...], versors: Float[Array, "steps *rows 16"]
+) -> tuple[FieldState, Closure]:
+    """The last state in the blade basis. It is looked at once more there, since leaving rounds its coefficients."""
+    left = from_resident(motor, batch)
+    seen = jax.tree.map(lambda lanes: lanes.ravel()[: math.prod(batch)].reshape(batch), seen)
+    seen = watch(seen, jnp.asarray(versors.shape[0]), *squared_residual(left))
+    return FieldState(left), finish(seen, _versor_norm(seen, versors))
 
 
 def _watch_all(first: Watch, square: Float[Array, "steps *batch"], norm: Float[Array, "steps *batch"]) -> Watch:
@@ -118,7 +154,6 @@ def _watch_all(first: Watch, square: Float[Array, "steps *batch"], norm: Float[A
     return Watch(
         worst=jnp.max(squares, axis=0),
         first=jnp.where(violated, step, -1),
-        square=jnp.take_along_axis(squares, step[None], axis=0)[0],
         norm=jnp.max(jnp.where(numbers <= step[None], norms, 0.0), axis=0),
     )
 

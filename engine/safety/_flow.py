@@ -7,6 +7,7 @@ the operators. Whatever else has touched it makes it `BROKEN`, with the finding 
 
 import dataclasses
 import enum
+from collections.abc import Callable
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -97,29 +98,33 @@ def broken(*sources: Flow, finding: Finding | None = None, follows: bool | None 
     return Flow(Kind.BROKEN, follows=depends, findings=findings)
 
 
-def join(left: Flow, right: Flow, finding: Finding) -> Flow:
-    """Two values that share an array, or are added: zero is neutral, degrees must agree, else broken by `finding`."""
+Report = Callable[[str], Finding]
+"""Makes the finding of the equation at hand from a reason, where there is something to find."""
+
+
+def join(left: Flow, right: Flow, report: Report, reason: str) -> Flow:
+    """Two values that share an array, or are added: zero is neutral, degrees must agree, else broken for `reason`."""
     if left.kind is Kind.ZERO:
         return right
     if right.kind is Kind.ZERO:
         return left
     if left.broken or right.broken:
-        return broken(left, right, finding=None if left.broken and right.broken else finding)
+        return broken(left, right, finding=None if left.broken and right.broken else report(reason))
     if left.kind is Kind.CONSTANT and right.kind is Kind.CONSTANT:
         return CONSTANT
     if left.kind is right.kind and left.degree == right.degree:
         return dataclasses.replace(left, table=left.table and right.table, steps=max(left.steps, right.steps))
-    mixed = dataclasses.replace(finding, reason=f"{finding.reason}: {_name(left)} with {_name(right)}")
-    return broken(left, right, finding=mixed)
+    return broken(left, right, finding=report(f"{reason}: {_name(left)} with {_name(right)}"))
 
 
-def multiply(left: Flow, right: Flow, finding: Finding) -> Flow:
+def multiply(left: Flow, right: Flow, report: Report) -> Flow:
     """A product: degrees add; a zero factor gives zero; a broken factor breaks the product."""
     if left.kind is Kind.ZERO or right.kind is Kind.ZERO:
         return ZERO
     if left.broken or right.broken:
-        both = left.broken and right.broken
-        return broken(left, right, finding=None if both or left.fixed or right.fixed else finding)
+        if (left.broken and right.broken) or left.fixed or right.fixed:
+            return broken(left, right)
+        return broken(left, right, finding=report("a factor is no product of state, operator and constants"))
     if left.kind is Kind.CONSTANT:
         return right.computed()
     if right.kind is Kind.CONSTANT:

@@ -7,7 +7,7 @@ from typing import Any
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from engine.safety._flow import OPERATOR, STATE, Degree, Finding, Flow, Kind, broken, join
+from engine.safety._flow import OPERATOR, STATE, Degree, Finding, Flow, Kind, Report, broken, join
 from engine.safety._rules import apply_rule, literal_flow
 
 CALLS = {
@@ -76,7 +76,7 @@ class Interpreter:
             return self._cond(eqn, operands, report, path)
         return apply_rule(eqn, operands, report)
 
-    def _compose(self, eqn: JaxprEqn, operands: list[Flow], report: Callable[[str], Finding], path: str) -> list[Flow]:
+    def _compose(self, eqn: JaxprEqn, operands: list[Flow], report: Report, path: str) -> list[Flow]:
         """A product of two operators is an operator, if the named function is linear in each and nothing else.
 
         An associative scan combines prefixes of different lengths, whose degrees differ along one array. The combine
@@ -96,7 +96,7 @@ class Interpreter:
             return [broken(*operands, *results, finding=finding, follows=True)] * len(eqn.outvars)
         return [OPERATOR.computed()]
 
-    def _scan(self, eqn: JaxprEqn, operands: list[Flow], report: Callable[[str], Finding], path: str) -> list[Flow]:
+    def _scan(self, eqn: JaxprEqn, operands: list[Flow], report: Report, path: str) -> list[Flow]:
         constants, carries = eqn.params["num_consts"], eqn.params["num_carry"]
         fixed, start, rows = (
             operands[:constants],
@@ -112,12 +112,12 @@ class Interpreter:
         first, second = step(carry), step(after)
         final = [_advance(a, b, length, report) for a, b in zip(carry, after, strict=True)]
         stacked = [
-            join(a, b, report("results of different steps, of different degree, share an array"))
+            join(a, b, report, "results of different steps, of different degree, share an array")
             for a, b in zip(first[carries:], second[carries:], strict=True)
         ]
         return final + stacked
 
-    def _while(self, eqn: JaxprEqn, operands: list[Flow], report: Callable[[str], Finding], path: str) -> list[Flow]:
+    def _while(self, eqn: JaxprEqn, operands: list[Flow], report: Report, path: str) -> list[Flow]:
         tests, constants = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
         for_test, fixed, start = operands[:tests], operands[tests : tests + constants], operands[tests + constants :]
         body, test = eqn.params["body_jaxpr"], eqn.params["cond_jaxpr"]
@@ -129,18 +129,17 @@ class Interpreter:
         loop = f"while@{source_info_util.summarize(eqn.source_info)}"
         return [_advance(a, b, loop, report) for a, b in zip(carry, after, strict=True)]
 
-    def _cond(self, eqn: JaxprEqn, operands: list[Flow], report: Callable[[str], Finding], path: str) -> list[Flow]:
+    def _cond(self, eqn: JaxprEqn, operands: list[Flow], report: Report, path: str) -> list[Flow]:
         which, arguments = operands[0], operands[1:]
         branches = [
             self.run(branch, arguments, f"{path}/branch{number}")
             for number, branch in enumerate(eqn.params["branches"])
         ]
-        finding = report("a branch chooses between values of different degree")
         results = []
         for alternatives in zip(*branches, strict=True):
             joined = alternatives[0]
             for flow in alternatives[1:]:
-                joined = join(joined, flow, finding)
+                joined = join(joined, flow, report, "a branch chooses between values of different degree")
             if which.follows:
                 joined = broken(joined, finding=report("a branch on the state chooses the value"), follows=True)
             elif not which.fixed:
@@ -150,7 +149,7 @@ class Interpreter:
 
 
 def _settle(
-    start: list[Flow], step: Callable[[list[Flow]], list[Flow]], report: Callable[[str], Finding]
+    start: list[Flow], step: Callable[[list[Flow]], list[Flow]], report: Report
 ) -> tuple[list[Flow], list[Flow]]:
     """Carries whose kinds a further trip leaves alone, and the carries after one trip.
 
@@ -167,7 +166,7 @@ def _settle(
         carry = moved
 
 
-def _carried(now: Flow, then: Flow, last: Flow, report: Callable[[str], Finding]) -> Flow:
+def _carried(now: Flow, then: Flow, last: Flow, report: Report) -> Flow:
     """The carry that covers the next trip too: `now` itself once it is settled."""
     if now.broken:
         return broken(now, then)
@@ -178,7 +177,7 @@ def _carried(now: Flow, then: Flow, last: Flow, report: Callable[[str], Finding]
     if now.kind is Kind.CONSTANT and then.fixed:
         return now
     if now.kind is not then.kind or last.kind is not then.kind:
-        return join(now, then if now.kind is not then.kind else last, report("the loop carry changes its degree"))
+        return join(now, then if now.kind is not then.kind else last, report, "the loop carry changes its degree")
     if now.table != then.table:
         return dataclasses.replace(now, table=False)
     gains = [_gain(now.degree, then.degree), _gain(then.degree, last.degree)]
@@ -199,7 +198,7 @@ def _gain(before: Degree, after: Degree) -> tuple[int, tuple[str, ...]] | None:
     return after.operator - before.operator, tuple(added)
 
 
-def _advance(before: Flow, after: Flow, trips: int | str, report: Callable[[str], Finding]) -> Flow:
+def _advance(before: Flow, after: Flow, trips: int | str, report: Report) -> Flow:
     """The carry after all trips, from the carries before and after one. `trips`: a number, or the name of a loop
     whose number of trips is an argument."""
     if before.kind is not Kind.TERM or after.kind is not Kind.TERM:

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 from jax.extend.core import JaxprEqn, Literal, Var
 
-from engine.safety._flow import CONSTANT, ZERO, Finding, Flow, Kind, broken, join, multiply
-
-Report = Callable[[str], Finding]
-"""Makes the finding of the equation at hand from a reason."""
+from engine.safety._flow import CONSTANT, ZERO, Flow, Kind, Report, broken, join, multiply
 
 OPAQUE = frozenset(
     [
@@ -93,14 +90,13 @@ def _sum(eqn: JaxprEqn, operands: Sequence[Flow], report: Report) -> Flow:
 
 
 def _add(eqn: JaxprEqn, operands: Sequence[Flow], report: Report) -> Flow:
-    return join(operands[0], operands[1], report("terms of different degree are added")).computed()
+    return join(operands[0], operands[1], report, "terms of different degree are added").computed()
 
 
 def _gathered(eqn: JaxprEqn, operands: Sequence[Flow], report: Report) -> Flow:
-    finding = report("entries of different degree share an array")
     total = operands[0]
     for flow in operands[1:]:
-        total = join(total, flow, finding)
+        total = join(total, flow, report, "entries of different degree share an array")
     return total
 
 
@@ -112,7 +108,7 @@ def _convert(eqn: JaxprEqn, operands: Sequence[Flow], report: Report) -> Flow:
 
 
 def _product(eqn: JaxprEqn, operands: Sequence[Flow], report: Report) -> Flow:
-    result = multiply(operands[0], operands[1], report("a factor is no product of state, operator and constants"))
+    result = multiply(operands[0], operands[1], report)
     if result.kind is Kind.TERM and _dtype(eqn.outvars[0]) != _dtype(eqn.invars[0]):
         return broken(result, finding=report(f"product accumulated in {_dtype(eqn.outvars[0])}"))
     return result
@@ -143,7 +139,7 @@ def _write(eqn: JaxprEqn, operands: Sequence[Flow], report: Report) -> Flow:
         update, indices = operands[1], operands[2:]
     else:
         update, indices = operands[2], operands[1:2]
-    result = join(target, update, report("a value of different degree is written into the array"))
+    result = join(target, update, report, "a value of different degree is written into the array")
     if any(index.follows for index in indices) and not result.broken:
         return broken(*operands, finding=report("an index computed from the state says where to write"))
     return result if eqn.primitive.name != "scatter-add" else result.computed()

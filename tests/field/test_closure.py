@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from engine.algebra import even_product, translator
+from engine.algebra import closure_residual, even_product, translator
 from engine.base.errors import MissingClosureError, TracedCheckError, VersorClosureError
 from engine.field import (
     TOLERANCE,
@@ -104,16 +104,24 @@ def test_initial_state_is_step_zero(state):
         assert form(off, motors(1, STEPS, BATCH))[1].first_violation[SAMPLE] == 0
 
 
-def test_large_coefficients_are_told_from_no_versor():
-    """Translations by 1000 in random directions outgrow float64; every versor among them is one."""
-    random = np.random.default_rng(3)
-    steps = random.normal(size=(400, 3))
-    versors = translator(jnp.asarray(1000 * steps / np.linalg.norm(steps, axis=1, keepdims=True)))
+@FORMS
+def test_large_coefficients_are_told_from_no_versor(form):
+    """A translation by 5e5, in steps of 1e4, does not fit float64 in the blade basis; each step does."""
+    versors = translator(jnp.broadcast_to(jnp.array([1e4, 0.0, 0.0]), (50, 3)))
     assert measure_closure(versors).ok.all()
+    _, closure = form(FieldState(motors(4)), versors)
     with pytest.raises(VersorClosureError, match="too large") as caught:
-        run(FieldState(motors(4)), versors)
+        assert_closed(closure)
     assert caught.value.cause == "coefficients too large for this precision"
-    assert caught.value.norm > 1e3
+    assert caught.value.norm > 1e5
+
+
+@FORMS
+def test_what_is_handed_out_is_what_was_measured(form):
+    """The state is measured once more after it left the resident layout: a closed result is closed by the book too."""
+    versors = translator(jnp.broadcast_to(jnp.array([1e3, 0.0, 0.0]), (50, 3)))
+    moved, closure = form(FieldState(motors(4)), versors)
+    assert closure.max_residual >= closure_residual(moved.motor)
 
 
 @FORMS

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.algebra import closure_residual, sandwich
+from engine.algebra.resident import from_resident, to_resident
 from engine.base.errors import PrecisionError, ShapeError
 from engine.field import FieldState, propagate, propagate_parallel, run
 from tests.field.motors import BATCH, STEPS, motors
@@ -99,6 +100,20 @@ def test_works_under_jit_vmap_and_grad(form, state, per_sample):
     slope = (final(state.motor + 1e-6 * direction)[0] - final(state.motor - 1e-6 * direction)[0]) / 2e-6
     # Central differences of a quadratic are exact; what is left is cancellation, eps / 1e-6 of a value near 1e3.
     np.testing.assert_allclose(jnp.sum(gradient * direction), slope, rtol=1e-6)
+
+
+def test_resident_step_equals_the_readable_one():
+    """The step in lanes against `sandwich_kernel` and `squared_residual`, on a batch that does not fill its lanes."""
+    batch = 40
+    state, versor = motors(5, batch), motors(6, batch)
+    lanes = step_lanes(to_resident(versor, fill=None), to_resident(state, fill=None))
+    moved = from_resident(lanes, (batch,))
+    # Two products of 16 terms of coefficients below 2, and the entering and leaving sums.
+    np.testing.assert_allclose(moved, sandwich(versor, state), rtol=0, atol=32 * 16 * np.finfo(np.float64).eps)
+    off = 1.01 * state
+    square, norm = (x.ravel()[:batch] for x in squares_of_lanes(to_resident(off, fill=None)))
+    np.testing.assert_allclose(jnp.sqrt(square), closure_residual(off), rtol=1e-12)
+    np.testing.assert_allclose(norm, jnp.sum(off * off, axis=-1), rtol=1e-14)
 
 
 def test_gradient_of_closed_states_is_finite_through_the_check():
