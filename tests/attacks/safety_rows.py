@@ -365,6 +365,9 @@ def _controls() -> Iterator[Row]:
         None,
         expect(replace(SAFETY, pack=layout(reworded)), False, 5, False, True),
     )
+    # Sound by itself, sealed and ratified by somebody: only the pin can tell that it is not ours.
+    yield _row("a sound pack of other words, re-sealed (shipped pin)", resealed(reworded, SAFETY), repin=False)
+    yield _row("a stricter pack, re-sealed (shipped pin)", stricter, repin=False)
     for name, edit in _body_edits():
         if name not in ("a boundary twice",) and not name.startswith(("without the field mastery", "the pack's desc")):
             yield Row("safety hatch", f"floor and schema stay: {name}", SafetyPackError, _under_hatch(edit))

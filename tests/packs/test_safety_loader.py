@@ -138,6 +138,13 @@ def test_the_floor_names_what_is_missing() -> None:
         check_floor(loader.REQUIRED_BOUNDARIES - {"no_silent_correction", "no_hot_path_repair"}, pack_id="x")
 
 
+def test_a_candidate_never_says_that_it_is_ratified() -> None:
+    assert not loader.candidate(pinned.PACK_ID, SAFETY.pack).ratified
+    assert not identity_loader.candidate(OWN_ID, OWN.pack).ratified
+    blank = layout(edited(SAFETY.pack, lambda pack: pack.update(mastery_report_sha256="")))
+    assert loader.candidate(pinned.PACK_ID, blank).boundary_ids == loader.REQUIRED_BOUNDARIES
+
+
 def test_the_caps_are_what_the_documents_say() -> None:
     assert loader.MAX_PACK_BYTES == 65_536
     assert identity_loader.MAX_PACK_BYTES == 262_144
