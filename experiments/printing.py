@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-TABLE_WIDTH = 180
+TABLE_WIDTH = 200
 """Columns of the table where stdout is no terminal."""
 
 
