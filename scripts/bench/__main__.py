@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-ORDER = ("startup", "products", "propagate", "sweep")
+ORDER = ("startup", "products", "propagate", "sweep", "embedding")
 """The quick ones; geometry, answers, residual_table and published_readings publish figures of their own in the docs."""
 
 

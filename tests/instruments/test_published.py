@@ -1,7 +1,7 @@
 """The published texts reproduce in digest, length and order: shadow run > same genre > unrelated.
 
-They are not part of this project. `CORE_PUBLISHED_READINGS` names the folder that holds them, fetched as
-docs/tutorials/readings.md says.
+They are not part of this project. They are looked for in `CORE_PUBLISHED_READINGS`, then in `shared/data/readings` beside
+the checkout; docs/tutorials/readings.md says how to fetch them.
 """
 
 import json
@@ -17,13 +17,14 @@ from engine.instruments.validate import validate
 from scripts.bench.published_readings import read_published
 from tests.instruments.support import PlainGenerator
 
-FOLDER = os.environ.get("CORE_PUBLISHED_READINGS")
-pytestmark = pytest.mark.skipif(FOLDER is None, reason="CORE_PUBLISHED_READINGS names no folder of published texts")
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "readings"
+FOLDER = Path(os.environ.get("CORE_PUBLISHED_READINGS", BESIDE))
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"the published texts are not in {FOLDER}")
 
 
 @pytest.fixture(scope="module")
 def folder():
-    return Path(str(FOLDER))
+    return FOLDER
 
 
 @pytest.mark.slow

@@ -274,7 +274,7 @@ def test_another_batch_moves_a_row_by_less_than_1e_6(shipped: SentenceEmbedder) 
 @pytest.mark.oracle
 def test_parity_with_sentence_transformers(shipped: SentenceEmbedder) -> None:
     reference = pytest.importorskip("sentence_transformers", reason="the test extra `parity` is not installed")
-    model = reference.SentenceTransformer(str(shipped._folder), device="cpu")
+    model = reference.SentenceTransformer(str(shipped.folder), device="cpu")
     expected = model.encode(SENTENCES, normalize_embeddings=True)
     vectors = shipped.embed(SENTENCES).vectors
     assert vectors is not None

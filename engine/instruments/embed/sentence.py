@@ -116,7 +116,8 @@ class SentenceEmbedder:
         return pooled
 
     @cached_property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
+        """The model's folder. Raises `ConfigError` with a hint where it is absent or incomplete."""
         if self._folder_name is not None:
             folder = Path(self._folder_name)
         else:
@@ -138,7 +139,7 @@ class SentenceEmbedder:
     def _digest(self) -> str:
         total = hashlib.sha256()
         for name in _FILES:
-            with (self._folder / name).open("rb") as file:
+            with (self.folder / name).open("rb") as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())
         return total.hexdigest()
 
@@ -146,18 +147,18 @@ class SentenceEmbedder:
     def _config(self) -> dict[str, Any]:
         from engine.instruments.embed.bert import read_config, read_json
 
-        pooling = self._folder / "1_Pooling" / "config.json"
+        pooling = self.folder / "1_Pooling" / "config.json"
         if pooling.is_file():
             modes = {name for name, on in read_json(pooling).items() if name.startswith("pooling_mode") and on is True}
             if modes != {"pooling_mode_mean_tokens"}:
                 raise ConfigError(f"{pooling}: pooling {sorted(modes)}; only the mean over tokens is supported")
-        return read_config(self._folder)
+        return read_config(self.folder)
 
     @cached_property
     def _window(self) -> int:
         from engine.instruments.embed.bert import read_json
 
-        path = self._folder / "sentence_bert_config.json"
+        path = self.folder / "sentence_bert_config.json"
         window = read_json(path).get("max_seq_length")
         limit = self._config["max_position_embeddings"]
         if isinstance(window, bool) or not isinstance(window, int) or not 3 <= window <= limit:
@@ -171,13 +172,13 @@ class SentenceEmbedder:
         except ImportError:
             raise ConfigError(f"the package tokenizers is not installed: {INSTALL}") from None
         try:
-            tokenizer = Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+            tokenizer = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
         except Exception as error:  # noqa: BLE001  (the Rust side raises bare Exception for every malformed file)
-            raise ConfigError(f"{self._folder / 'tokenizer.json'}: not readable ({error})") from None
+            raise ConfigError(f"{self.folder / 'tokenizer.json'}: not readable ({error})") from None
         tokenizer.no_truncation()
         tokenizer.no_padding()
         if len(tokenizer.encode("").ids) != 2:
-            raise ConfigError(f"{self._folder / 'tokenizer.json'}: expected one token before and one after a text")
+            raise ConfigError(f"{self.folder / 'tokenizer.json'}: expected one token before and one after a text")
         return tokenizer
 
     @cached_property
@@ -189,7 +190,7 @@ class SentenceEmbedder:
             raise ConfigError(f"the package safetensors is not installed: {INSTALL}") from None
         from engine.instruments.embed.bert import build
 
-        path = self._folder / "model.safetensors"
+        path = self.folder / "model.safetensors"
         try:
             tensors = load_file(path)
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
