@@ -1,5 +1,6 @@
 """The three packs that ship: sizes, seals, sources, Unicode, and the geometry's targets on one cross-validation."""
 
+import functools
 import re
 import unicodedata
 from pathlib import Path
@@ -19,10 +20,16 @@ SIZES = {"en": (400, 1000), "he": (150, 300), "grc": (150, 300)}
 DIRECTIONS = {"en": "ltr", "he": "rtl", "grc": "ltr"}
 
 
+@functools.cache
+def shipped(lang: str) -> LanguagePack:
+    """Return a shipped pack, loaded once."""
+    return load_language_pack(lang)
+
+
 @pytest.fixture(scope="module", params=sorted(SIZES))
 def pack(request: pytest.FixtureRequest) -> LanguagePack:
     """Each shipped pack, sealed."""
-    return load_language_pack(request.param)
+    return shipped(request.param)
 
 
 def test_three_languages_ship() -> None:
@@ -40,7 +47,7 @@ def test_packs_are_ratified_and_of_size(pack: LanguagePack) -> None:
 
 @pytest.mark.parametrize("lang", ["he", "grc"])
 def test_a_hundred_concepts_are_aligned_to_english_with_grades(lang: str) -> None:
-    pack, english = load_language_pack(lang), load_language_pack("en")
+    pack, english = shipped(lang), shipped("en")
     check_alignment_with(pack, english)
     edges = [edge for edge in pack.alignment if edge.language == "en"]
     assert len({edge.other for edge in edges}) >= 100
@@ -50,7 +57,7 @@ def test_a_hundred_concepts_are_aligned_to_english_with_grades(lang: str) -> Non
 
 def test_display_keeps_its_marks() -> None:
     for lang in ("he", "grc"):
-        lemmas = load_language_pack(lang).lemmas
+        lemmas = shipped(lang).lemmas
         marked = [
             lemma for lemma in lemmas if any(unicodedata.combining(c) for c in unicodedata.normalize("NFD", lemma))
         ]
@@ -80,5 +87,5 @@ def test_the_geometry_meets_its_targets(pack: LanguagePack) -> None:
 def test_the_published_figures_are_of_these_packs() -> None:
     page = (ROOT / "docs" / "language-geometry.md").read_text("utf-8")
     published = dict(re.findall(r"^\| (\w+) \|.*\| `([0-9a-f]{12})` \|$", page, flags=re.MULTILINE))
-    current = {lang: geometry_digest(load_language_pack(lang).manifest)[:12] for lang in SIZES}
+    current = {lang: geometry_digest(shipped(lang).manifest)[:12] for lang in SIZES}
     assert published == current
