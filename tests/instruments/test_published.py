@@ -1,7 +1,7 @@
 """The published texts reproduce in digest, length and order: shadow run > same genre > unrelated.
 
-They are not part of this project. They are looked for in `CORE_PUBLISHED_READINGS`, then in `shared/data/readings` beside
-the checkout; docs/tutorials/readings.md says how to fetch them.
+They are not part of this project. They are looked for in `CORE_PUBLISHED_READINGS`, then in `shared/data/readings`
+beside the checkout; docs/tutorials/readings.md says how to fetch them.
 """
 
 import json
