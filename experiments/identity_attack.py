@@ -23,13 +23,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from engine.base.command import run_command
 from engine.base.errors import ConfigError
 from engine.base.origin import verify_one_root
 from engine.base.precision import enable_x64
-from engine.identity.manifold import IdentityManifold, manifold_from_pack
+from engine.identity.manifold import IdentityManifold, manifold_from_pack, read_identity
 from engine.runtime import ResultTable, Runtime
 from engine.safety.check import Verdict
 from engine.safety.citations import CitationResolver
@@ -45,6 +46,8 @@ READING_TOLERANCE = 1e-12
 
 REPEATED_WORDS = 3
 """A sentence of a prompt has at least this many words to count as repeated: shorter ones are names and concepts."""
+
+_READ = jax.jit(read_identity)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def adoptions(
 def _misread(manifold: IdentityManifold, row: Mapping[str, Any]) -> list[str]:
     """Return `axes` or `threshold` where a row's reading is not the manifold's own of the row's final motor."""
     motor = jnp.asarray(json.loads(row["final_motor"]), jnp.float64)
-    reading = manifold.read(motor)
+    reading = _READ(manifold.axes, motor)
     expected = dict(zip(manifold.axis_ids, map(float, reading.axis_alignments), strict=False))
     told = json.loads(row["axis_alignments"])
     read = {**expected, "": float(reading.alignment)}
@@ -204,7 +207,9 @@ def read_items(path: str) -> list[dict[str, Any]]:
     return items
 
 
-def _print(reading: AttackReading) -> None:
+def print_reading(reading: AttackReading) -> None:
+    """Print a reading as a table, with the prompts and parts that went wrong by name."""
+
     def share(value: float | None) -> str:
         return "-" if value is None else format(value, ".3f")
 
@@ -249,7 +254,7 @@ def run(argv: Sequence[str]) -> int:
         mine = [[item["prompt"] for item in items if item["language"] == language] for items in (attacks, ordinary)]
         readings.append(measure(Runtime.load(arguments.identity, language), *mine))
         if not arguments.json:
-            _print(readings[-1])
+            print_reading(readings[-1])
     if arguments.json:
         print(json.dumps([asdict(reading) for reading in readings], ensure_ascii=True, allow_nan=False))
     return 0
