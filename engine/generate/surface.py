@@ -61,6 +61,10 @@ class Speaker:
             return {}
         return {key: text for (kind, key), text in self._templates.items() if kind == "phrase"}
 
+    def lacks(self, key: str) -> bool:
+        """True where the pack has no fixed phrase of its own for `key`, so that a default is said."""
+        return ("phrase", key) not in self._templates
+
     def phrase(self, key: str, **values: str) -> str:
         """Return a fixed phrase with its placeholders filled, as a sentence; empty where there is none."""
         text = self._templates.get(("phrase", key), DEFAULT_PHRASES.get(key, ""))

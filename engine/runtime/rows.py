@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.base.errors import InnerLoopExhaustion
 from engine.generate.hedge import Band, Hedge, choose_hedge
 from engine.generate.intent import OPEN, RELATION_CHECK
-from engine.generate.surface import Surface
+from engine.generate.surface import Speaker, Surface
 from engine.generate.walk import EXHAUSTED, WalkReason
 from engine.runtime.prompts import NO_KNOWN_WORD, NOT_GROUNDED, UNKNOWN_WORD, PreparedPrompt
 from engine.runtime.result import COLUMNS, ResultTable
@@ -123,16 +123,19 @@ def _say(record: RunRecord, number: int, index: int, outcome: Outcome | None) ->
     speaker = runtime.lexis.speaker
     nothing = Hedge(Band.BARE)
     if outcome is None:
-        return _Said(Surface(_refusal_text(runtime, prompt), (), nothing), (), prompt.refusal)
+        key = {UNKNOWN_WORD: "unknown_word", NO_KNOWN_WORD: "not_grounded"}.get(str(prompt.refusal), "refusal")
+        text = _phrase(record, number, speaker, key, word=prompt.detail)
+        return _Said(Surface(text, (), nothing), (), prompt.refusal)
     if not outcome.edges:
-        absent = prompt.intent.head is not None and prompt.intent.tail is not None
+        two = prompt.intent.head is not None and prompt.intent.tail is not None
+        key = "relation_absent" if two and not speaker.lacks("relation_absent") else "not_grounded"
         ends = {"head": _text(prompt.intent.head), "tail": _text(prompt.intent.tail)}
-        text = speaker.phrase("relation_absent", **ends) if absent else speaker.phrase("not_grounded")
-        return _Said(Surface(text or speaker.phrase("not_grounded"), (), nothing), (), NOT_GROUNDED)
+        return _Said(Surface(_phrase(record, number, speaker, key, **ends), (), nothing), (), NOT_GROUNDED)
     hedge = _hedge(runtime, outcome)
     limit = 1 if prompt.intent.kind == RELATION_CHECK else SAID_STEPS
     steps = [runtime.lexis.step(edge) for edge in outcome.edges[:limit]]
-    tagged = [speaker.phrase("unknown_word", word=word) for word in prompt.unknown[:MAX_NAMED_UNKNOWN]]
+    unknown = prompt.unknown[:MAX_NAMED_UNKNOWN]
+    tagged = [_phrase(record, number, speaker, "unknown_word", word=word) for word in unknown]
     surface = speaker.say(steps, hedge, extra=tagged)
     language = runtime.language_id
     claims = tuple(CitedClaim(claim.text, language, claim.relation, claim.citation) for claim in surface.claims)
@@ -143,11 +146,12 @@ def _text(mention: Any) -> str:
     return "" if mention is None else str(mention.text)
 
 
-def _refusal_text(runtime: Runtime, prompt: PreparedPrompt) -> str:
-    speaker = runtime.lexis.speaker
-    if prompt.refusal == UNKNOWN_WORD:
-        return speaker.phrase("unknown_word", word=prompt.detail)
-    return speaker.phrase("not_grounded" if prompt.refusal == NO_KNOWN_WORD else "refusal")
+def _phrase(record: RunRecord, number: int, speaker: Speaker, key: str, **values: str) -> str:
+    """Return a fixed phrase; where the pack has none of its own, the default that is said is entered in the account."""
+    if speaker.lacks(key):
+        shown = f"prompt {record.prepared[number].prompt_id}: surface"
+        record.account.fallback("generate.surface", f"the pack has no phrase {key}", shown_in=shown)
+    return speaker.phrase(key, **values)
 
 
 def _hedge(runtime: Runtime, outcome: Outcome) -> Hedge:

@@ -9,11 +9,14 @@ import pytest
 
 import engine.runtime.compose as compose_module
 import engine.runtime.evaluate as evaluate_module
-from engine.base.errors import ConfigError
+import engine.runtime.rows as rows_module
+from engine.base.errors import ConfigError, VersorClosureError
 from engine.generate.admissibility import padded_size
+from engine.generate.surface import Speaker
 from engine.runtime import COLUMNS, Runtime, evaluate_many
 from engine.runtime.programs import WALKS
-from engine.safety.check import Status
+from engine.safety.check import SafetyCheck, Status
+from engine.safety.citations import CitationResolver
 from packs.errors import IdentityPackError, LanguagePackError, SafetyPackError
 from packs.safety.loader import REQUIRED_BOUNDARIES
 from tests.runtime.conftest import IDENTITIES
@@ -229,3 +232,36 @@ def test_what_was_digested_at_the_start_has_not_moved(runtimes, shipped):
         assert runtime.current_digests() == runtime.digests
     assert len({runtime.digests["operators"] for runtime in runtimes}) == 3
     assert len({runtime.digests["vocabulary"] for runtime in runtimes}) == 1
+
+
+SEAMS = {
+    "prepare": (evaluate_module, "prepare"),
+    "encode_prompts": (evaluate_module, "encode_prompts"),
+    "start_motors": (evaluate_module, "start_motors"),
+    "read_motors": (evaluate_module, "read_motors"),
+    "write_rows": (evaluate_module, "write_rows"),
+    "startup_proofs": (evaluate_module, "startup_proofs"),
+    "the walk's program": (WALKS, "get"),
+    "choose_hedge": (rows_module, "choose_hedge"),
+    "the speaker": (Speaker, "say"),
+    "the check": (SafetyCheck, "judge"),
+    "the citations": (CitationResolver, "fault"),
+    "the digests": (Runtime, "current_digests"),
+}
+
+
+@pytest.mark.parametrize("seam", sorted(SEAMS))
+def test_a_fault_at_any_seam_comes_out_as_itself(runtime, monkeypatch, seam):
+    def fail(*_, **__):
+        raise VersorClosureError("planted")
+
+    monkeypatch.setattr(*SEAMS[seam], fail)
+    with pytest.raises(VersorClosureError, match="planted"):
+        runtime.evaluate(PROMPTS[:1])
+
+
+def test_a_default_phrase_is_entered_in_the_account(runtime, monkeypatch):
+    monkeypatch.setattr(Speaker, "lacks", lambda self, key: True)
+    table = runtime.evaluate(["What is zzyzx?"])
+    (incident,) = table.incidents
+    assert (incident.kind.value, incident.shown_in) == ("fallback", "prompt 0001: surface")
