@@ -209,6 +209,15 @@ def _report_edits() -> Iterator[tuple[str, Edit]]:
 
 
 def _foreign_reports() -> Iterator[tuple[str, Files]]:
+    # Sound by themselves: only the report's own seal can tell that they were altered.
+    for field, value in (
+        ("issued_at", "2001-01-01T00:00:00Z"),
+        ("course_sha256", "1" * 64),
+        ("plan_sha256", "1" * 64),
+        ("trace_hashes", {"step": "1" * 64}),
+    ):
+        altered = edited(SAFETY_REPORT, _setter(field, value))
+        yield f"report with another sound {field}", replace(SAFETY, report=layout(altered))
     yield "report of an identity pack", replace(SAFETY, report=IDENTITY_REPORT)
     yield (
         "an identity pack under this name",
@@ -263,7 +272,7 @@ def _sweeps() -> Iterator[Row]:
         for part in ("pack", "report"):
             for repin in (False, True):
                 pinned = "re-pinned" if repin else "shipped pin"
-                yield Row("safety files", f"{part} {name} ({pinned})", SafetyPackError, _sweep(part, damage, repin))
+                yield Row("safety files", f"{part} {name} ({pinned})", SafetyPackError, _sweep(part, damage, repin), 10)
 
 
 def _sweep(part: str, damage: Callable[[bytes, int], bytes], repin: bool) -> Callable[[Path], object]:
