@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from engine.algebra import tables
 from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
-from engine.algebra.exponential import quadvector_square, scalar_square, wedge_half
+from engine.algebra.exponential import bivector_to_even, quadvector_square, scalar_square, wedge_half
 from engine.algebra.layout import in_full_blocks
 from engine.algebra.motor import CLOSURE_TOLERANCE
 from engine.algebra.product import even_product_kernel, residual_kernel, scale_constant, turn_kernel
@@ -135,47 +135,77 @@ def _opposite_in_ideals(b: Bivectors, half: Quadvectors) -> Bivectors:
     return b - jnp.pi * jnp.sum(directions, axis=-2)
 
 
-def _plane_beside(b: Bivectors, quad: Quadvectors) -> Bivectors:
+def _commutator(a: Bivectors, b: Bivectors) -> Bivectors:
+    """½ (a b - b a), which is the bivector part of a b."""
+    return even_product_kernel(bivector_to_even(a), bivector_to_even(b))[..., 1:11]
+
+
+def _unit_plane(p: Bivectors) -> Bivectors:
+    """The simple bivector of square -1 next to p, which is nearly one: its larger plane, scaled."""
+    half, s = wedge_half(p), scalar_square(p)
+    # With squares near -1 and 0: the larger plane is p - (p half) / s to second order in the smaller.
+    larger = p - turn_kernel(p, half) / jnp.where(s < 0.0, s, -1.0)
+    square = -scalar_square(larger)
+    return larger / _guarded_root(square, square > 0.0)
+
+
+def _plane_beside(b: Bivectors, named: Quadvectors, boosts: Array) -> Bivectors:
     """A unit plane of rotation orthogonal to the simple bivector b: the bivector part of b x I for a vector x.
 
-    `quad` is tried first for x I, then the five basis 4-vectors; the first whose plane is clearly one of rotation.
+    For a boost, `named` is tried first for x I; then the five basis 4-vectors, the first of the larger planes.
     """
     batch = b.shape[:-1]
     basis = jnp.broadcast_to(np.eye(5), (*batch, 5, 5))
-    candidates = jnp.concatenate([quad[..., None, :], basis], axis=-2)
+    candidates = jnp.concatenate([named[..., None, :], basis], axis=-2)
     planes = turn_kernel(jnp.broadcast_to(b[..., None, :], (*batch, 6, 10)), candidates)
     squares = -scalar_square(planes)[..., 0]
     sizes = jnp.sum(planes * planes, axis=-1)
-    turning = (squares > 1e-3 * sizes) & (squares > 0.0)
-    given = turning[..., :1] & (sizes[..., :1] > _NOISE**2 * _size(b) ** 3)
+    given = boosts & (squares[..., :1] > _SPLIT * sizes[..., :1]) & (sizes[..., :1] > _NOISE**2 * _size(b) ** 3)
     best = 1 + jnp.argmax(squares[..., 1:] >= 0.5 * jnp.max(squares[..., 1:], axis=-1, keepdims=True), axis=-1)
     chosen = jnp.take_along_axis(planes, jnp.where(given[..., 0], 0, best)[..., None, None], axis=-2)[..., 0, :]
     square = -scalar_square(chosen)
-    usable = square > 0.0
-    return chosen / _guarded_root(square, usable)
+    return _unit_plane(chosen / _guarded_root(square, square > 0.0))
 
 
 def _opposite(b: Bivectors) -> Bivectors:
     """b + π P with P² = -1, P commuting with b; P is opposite to b's own rotation if it has one."""
     half, s, size = wedge_half(b), scalar_square(b), _size(b)
-    product = quadvector_square(half)  # of the squares of the two planes
-    comparable = product > (s * s) / 64.0
-    comparable = comparable & (product > (_SPLIT * size) ** 2) & (size > _TINY)
-    safe_half = jnp.where(comparable, half, np.array([1.0, 0.0, 0.0, 0.0, 0.0]).reshape((1,) * (b.ndim - 1) + (5,)))
-    ideals = _opposite_in_ideals(b, safe_half)
+    turned = turn_kernel(b, half)  # λ2 B1 + λ1 B2 for the squares λ1 >= 0 >= λ2 of the planes B1, B2 of b
+    product = quadvector_square(half)  # λ1 λ2
+    zero = ~(size > _TINY)
+    comparable = (product > (s * s) / 64.0) & (product > (_SPLIT * size) ** 2) & ~zero
+    first_quad = np.eye(5)[0].reshape((1,) * (b.ndim - 1) + (5,))
+    ideals = _opposite_in_ideals(b, jnp.where(comparable, half, first_quad))
 
     gap_squared = s * s - 4.0 * product
     split = gap_squared > (_SPLIT * size) ** 2
     gap = jnp.where(split, _guarded_root(gap_squared, split), 0.0)
     low, high = 0.5 * (s - gap), 0.5 * (s + gap)
-    rotation = jnp.where(split, (turn_kernel(b, half) - low * b) / jnp.where(split, gap, 1.0), 0.0)
-    turning = -low > jnp.maximum(1e-2 * jnp.abs(high), _SPLIT * size)
-    plane_of_rotation = -rotation / _guarded_root(-low, turning)
+    rotation = jnp.where(split, (turned - low * b) / jnp.where(split, gap, 1.0), 0.0)
     first_plane = jnp.broadcast_to(np.eye(10)[0], b.shape)
-    zero = ~(size > _TINY)
-    beside = _plane_beside(jnp.where(zero | turning, jnp.roll(first_plane, 9, axis=-1), b - rotation), half)
-    beside = jnp.where(_scalar_product(beside, rotation) < 0.0, -beside, beside)
-    plane = jnp.where(turning, plane_of_rotation, jnp.where(zero, first_plane, beside))
+    turning = -low > jnp.maximum(1e-2 * jnp.abs(high), _SPLIT * size)
+    own_plane = _unit_plane(jnp.where(turning, -rotation / _guarded_root(-low, turning), first_plane))
+
+    # What is left is a boost or null, perhaps with a rotation too small to show in s: beside a null part it shows in
+    # λ2 B1, whose size is then the square of the rotation times that of b.
+    boosts = split & (high > _SPLIT * size)
+    usable = _size(turned) > _TINY
+    squared_turn = _guarded_root(_size(turned) / jnp.where(zero, 1.0, size), usable & ~zero)
+    screw = usable & ~zero & ~turning & ~boosts & (squared_turn > _NOISE * size)
+    null_part = jnp.where(screw, turned / jnp.where(screw, squared_turn, 1.0), b - rotation)
+    last_plane = jnp.roll(first_plane, 9, axis=-1)
+    beside = _plane_beside(jnp.where(zero | turning, last_plane, null_part), half, boosts)
+    beside = jnp.where(_scalar_product(beside, b) < 0.0, -beside, beside)
+
+    # Next to a null part the plane may be about a wrong axis. Two commutators with b measure that error, times the
+    # square of the rotation.
+    parabolic = turning & (jnp.abs(high) < 1e-3 * -low)
+    plane = jnp.where(turning, own_plane, beside)
+    square = jnp.where(parabolic, -low, jnp.where(screw, squared_turn, 1.0))
+    error = _commutator(b, plane)
+    centered = _unit_plane(plane + _commutator(b, error) / square)
+    better = (parabolic | screw) & (_size(_commutator(b, centered)) < _size(error))
+    plane = jnp.where(zero, first_plane, jnp.where(better, centered, plane))
     return jnp.where(comparable, ideals, b + jnp.pi * plane)
 
 
