@@ -141,12 +141,14 @@ def _commutator(a: Bivectors, b: Bivectors) -> Bivectors:
 
 
 def _unit_plane(p: Bivectors) -> Bivectors:
-    """The simple bivector of square -1 next to p, which is nearly one: its larger plane, scaled."""
+    """The simple bivector of square -1 next to p, which is nearly one: its plane of the lower square, scaled."""
     half, s = wedge_half(p), scalar_square(p)
-    # With squares near -1 and 0: the larger plane is p - (p half) / s to second order in the smaller.
-    larger = p - turn_kernel(p, half) / jnp.where(s < 0.0, s, -1.0)
-    square = -scalar_square(larger)
-    return larger / _guarded_root(square, square > 0.0)
+    gap_squared = s * s - 4.0 * quadvector_square(half)
+    usable = gap_squared > 0.0
+    gap = _guarded_root(gap_squared, usable)
+    plane = (turn_kernel(p, half) - 0.5 * (s - gap) * p) / gap
+    square = -scalar_square(plane)
+    return jnp.where(usable, plane, p) / _guarded_root(square, square > 0.0)
 
 
 def _plane_beside(b: Bivectors, named: Quadvectors, boosts: Array) -> Bivectors:
