@@ -10,12 +10,22 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from engine.algebra.arguments import MotorLike, coefficients
 from engine.algebra.resident import Resident, from_resident, to_resident
 from engine.base.errors import ShapeError
-from engine.field.closure import TOLERANCE, Closure, Watch, assert_closed, begin, finish, squared_residual, watch
+from engine.field.closure import (
+    TOLERANCE,
+    Closure,
+    Watch,
+    assert_closed,
+    begin,
+    closed_to_rounding,
+    finish,
+    squared_residual,
+    watch,
+)
 from engine.field.lanes import multiply_lanes, squares_of_lanes, step_lanes
 from engine.field.state import FieldState
 
@@ -140,7 +150,7 @@ def _leave(
     left = from_resident(motor, batch)
     seen = jax.tree.map(lambda lanes: lanes.ravel()[: math.prod(batch)].reshape(batch), seen)
     seen = watch(seen, jnp.asarray(versors.shape[0]), *squared_residual(left))
-    return FieldState(left), finish(seen, _versor_norm(seen, versors))
+    return FieldState(left), finish(seen, *_look_at_versors(seen, versors))
 
 
 def _watch_all(first: Watch, square: Float[Array, "steps *batch"], norm: Float[Array, "steps *batch"]) -> Watch:
@@ -158,14 +168,22 @@ def _watch_all(first: Watch, square: Float[Array, "steps *batch"], norm: Float[A
     )
 
 
-def _versor_norm(seen: Watch, versors: Float[Array, "steps *rows 16"]) -> Float[Array, "*batch"]:
-    """Largest coefficient norm of the versors, needed only to say why a state failed and computed only then."""
+def _look_at_versors(
+    seen: Watch, versors: Float[Array, "steps *rows 16"]
+) -> tuple[Float[Array, "*batch"], Bool[Array, "*batch"]]:
+    """Largest norm of the versors and whether all are closed: needed to say why a state failed, computed only then."""
+    shape = seen.first.shape
 
-    def measure() -> Array:
-        squares = jnp.sum(jnp.square(lax.stop_gradient(versors)), axis=-1)
-        return jnp.broadcast_to(jnp.sqrt(jnp.max(squares, axis=0, initial=1.0)), seen.first.shape)
+    def measure() -> tuple[Array, Array]:
+        square, norm = squared_residual(versors)
+        closed = jnp.all(closed_to_rounding(square, norm), axis=0)
+        largest = jnp.sqrt(jnp.max(norm, axis=0, initial=1.0))
+        return jnp.broadcast_to(largest, shape), jnp.broadcast_to(closed, shape)
 
-    return lax.cond(jnp.any(seen.first >= 0), measure, lambda: jnp.ones_like(seen.norm))
+    def skip() -> tuple[Array, Array]:
+        return jnp.ones_like(seen.norm), jnp.ones(shape, bool)
+
+    return lax.cond(jnp.any(seen.first >= 0), measure, skip)
 
 
 propagate_program = jax.jit(_propagate)

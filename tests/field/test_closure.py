@@ -24,9 +24,10 @@ from engine.field import (
     propagate_parallel,
     run,
 )
-from tests.field.motors import BATCH, STEPS, motors
+from tests.field.motors import BATCH, E15, E25, E35, STEPS, motors, unit_vectors
 
 SAMPLE, STEP = 5, 4
+LONG = 2_000
 FORMS = pytest.mark.parametrize("form", [propagate, propagate_parallel])
 
 
@@ -104,16 +105,27 @@ def test_initial_state_is_step_zero(state):
         assert form(off, motors(1, STEPS, BATCH))[1].first_violation[SAMPLE] == 0
 
 
+@pytest.mark.parametrize("kind", ["translators", "boosts"])
 @FORMS
-def test_large_coefficients_are_told_from_no_versor(form):
-    """A translation by 5e5, in steps of 1e4, does not fit float64 in the blade basis; each step does."""
-    versors = translator(jnp.broadcast_to(jnp.array([1e4, 0.0, 0.0]), (50, 3)))
+def test_large_coefficients_are_told_from_no_versor(form, kind):
+    """Far translations lead beyond what float64 holds in the blade basis, boosts one way beyond any format."""
+    directions = unit_vectors(np.random.default_rng(3), LONG)
+    versors = (
+        boosts(np.tile(directions[:1], (LONG, 1))) if kind == "boosts" else translator(jnp.asarray(1e4 * directions))
+    )
     assert measure_closure(versors).ok.all()
     _, closure = form(FieldState(motors(4)), versors)
     with pytest.raises(VersorClosureError, match="too large") as caught:
         assert_closed(closure)
     assert caught.value.cause == "coefficients too large for this precision"
-    assert caught.value.norm > 1e5
+
+
+def boosts(directions):
+    """Boosts of e5 by a rapidity of 0.1: cosh 0.05 + sinh 0.05 a e5."""
+    motor = np.zeros((*directions.shape[:-1], 16))
+    motor[..., 0] = np.cosh(0.05)
+    motor[..., [E15, E25, E35]] = np.sinh(0.05) * directions
+    return jnp.asarray(motor)
 
 
 @FORMS
