@@ -172,16 +172,18 @@ def _look_at_versors(
     seen: Watch, versors: Float[Array, "steps *rows 16"]
 ) -> tuple[Float[Array, "*batch"], Bool[Array, "*batch"]]:
     """Largest norm of the versors and whether all are closed: needed to say why a state failed, computed only then."""
-    shape = seen.first.shape
+    # Made from `seen`, so that under shard_map both branches vary over the devices alike.
+    yes = seen.first == seen.first
+    one = yes.astype(versors.dtype)
 
     def measure() -> tuple[Array, Array]:
         square, norm = squared_residual(versors)
         closed = jnp.all(closed_to_rounding(square, norm), axis=0)
         largest = jnp.sqrt(jnp.max(norm, axis=0, initial=1.0))
-        return jnp.broadcast_to(largest, shape), jnp.broadcast_to(closed, shape)
+        return one * largest, yes & closed
 
     def skip() -> tuple[Array, Array]:
-        return jnp.ones_like(seen.norm), jnp.ones(shape, bool)
+        return one, yes
 
     return lax.cond(jnp.any(seen.first >= 0), measure, skip)
 
