@@ -9,7 +9,8 @@ import hypothesis
 import jax
 from jaxtyping import install_import_hook
 
-install_import_hook(["engine", "packs", "experiments"], "beartype.beartype")
+# Packs hold no arrays, and their small functions run hundreds of thousands of times: they are left unwrapped.
+install_import_hook(["engine", "experiments"], "beartype.beartype")
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -35,8 +35,8 @@ _SPLIT = 1e-10
 """Squares of two planes, relative to the squared size, whose difference is more than rounding: below it the rotation
 of a screw about a far axis cannot be told from its translation."""
 
-_TINY = 1e-200
-"""Squared size of a bivector that is zero for every purpose; its square still is a normal number."""
+_TINY = 1e-90
+"""Squared size of a bivector that is zero for every purpose; _NOISE² times its cube still is a normal number."""
 
 
 def _guarded_root(x: Scalars, usable: Array) -> Scalars:

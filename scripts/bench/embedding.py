@@ -1,7 +1,7 @@
 """Embedding throughput of the default encoder, beside sentence-transformers where that is installed, in one run.
 
-`python -m scripts.bench.embedding PATTERNS [--texts N]` reads a pattern file, embeds its texts cold and warm, and prints
-one JSON line and a Markdown table. Sentence-transformers reads the same model folder (the extra `parity` brings it).
+`python -m scripts.bench.embedding PATTERNS [--texts N]` reads a pattern file, embeds its texts cold and warm, and
+prints one JSON line and a Markdown table. Sentence-transformers reads the same model folder (extra `parity`).
 """
 
 import argparse

@@ -9,7 +9,7 @@ from pathlib import Path
 from packs.errors import SafetyPackError
 from packs.safety import pinned
 from packs.safety.loader import REQUIRED_BOUNDARIES, load_folder
-from tests.attacks.workspace import SAFETY, SAFETY_ID, layout, resealed
+from tests.attacks.workspace import SAFETY, SAFETY_ID, resealed
 
 LOADS = 6000
 

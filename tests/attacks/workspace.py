@@ -3,7 +3,6 @@
 import copy
 import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,36 +110,17 @@ def load_own(folder: Path) -> IdentityPack:
 
 
 def as_nobody(act: Callable[[], object]) -> None:
-    """Run `act` in a child without rights (root reads every file) and raise here what it raised there."""
-    if os.getuid() != 0:
+    """Run `act` without rights, since root reads every file; the effective user is put back whatever happens.
+
+    No child is forked: the process may hold JAX's threads.
+    """
+    if os.geteuid() != 0:
         act()
         return
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read_end)
-        os._exit(_report_child(act, write_end))
-    os.close(write_end)
-    with os.fdopen(read_end, "rb") as stream:
-        answer = stream.read().decode("utf-8")
-    os.waitpid(child, 0)
-    if answer != "returned":
-        name, _, text = answer.partition("\n")
-        raise {kind.__name__: kind for kind in _KNOWN}.get(name, AssertionError)(text)
-
-
-def _report_child(act: Callable[[], object], write_end: int) -> int:
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
     try:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
         act()
-        answer = "returned"
-    except BaseException as error:  # noqa: BLE001 - the parent raises it again
-        answer = f"{type(error).__name__}\n{error}"
-    os.write(write_end, answer.encode("utf-8", "backslashreplace"))
-    sys.stderr.flush()
-    return 0
-
-
-_KNOWN = (loader.SafetyPackError, loader.SafetyOverrideError, packs.errors.IdentityPackError)
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
