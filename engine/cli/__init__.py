@@ -13,6 +13,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     for problem in foreign_packages():
         sys.stderr.write(f"core: SafetyOverrideError: {problem}\n")
         return 1
-    from engine.cli.main import main as run
+    from engine.cli.commands import main as run
 
     return run(argv)

@@ -5,7 +5,7 @@ import json
 import sys
 from typing import Any
 
-from engine.cli.main import one_line
+from engine.cli.commands import one_line
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

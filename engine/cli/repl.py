@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.chat import load_chat
-from engine.cli.main import one_line
+from engine.cli.commands import one_line
 from engine.cli.turn import citation_lines, record_turn, render_turn, verdict_lines
 from packs.errors import CoreError
 

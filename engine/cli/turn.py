@@ -5,7 +5,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.cli.main import one_line
+from engine.cli.commands import one_line
 
 
 def render_turn(response: Any, options: argparse.Namespace, *, direction: str) -> str:

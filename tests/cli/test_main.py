@@ -148,3 +148,12 @@ def test_a_folder_named_packs_in_the_working_directory_is_refused(tmp_path: Path
         assert result.returncode == 1
         assert "SafetyOverrideError: packs comes from" in result.stderr
         assert "planted code ran" not in result.stderr
+
+
+def test_the_command_stays_callable_after_it_was_called() -> None:
+    """A submodule named like the function would replace it once it is imported."""
+    import engine.cli
+
+    assert engine.cli.main(["packs", "list"]) == 0
+    assert callable(engine.cli.main)
+    assert engine.cli.main(["packs", "list"]) == 0

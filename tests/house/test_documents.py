@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.main import build_parser
+from engine.cli.commands import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

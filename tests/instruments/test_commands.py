@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from engine.cli.main import main
+from engine.cli.commands import main
 from engine.instruments.notes import CIRCULARITY, NOT_A_CANDIDATE
 from engine.instruments.records import read_log
 from tests.instruments.support import LIVE, TEXTS, write_live, write_patterns

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.algebra import even_product, exp, translator
-from engine.cli.main import main
+from engine.cli.commands import main
 from engine.instruments import twin
 from engine.instruments.notes import NOT_A_CANDIDATE
 from engine.instruments.records import append_record
