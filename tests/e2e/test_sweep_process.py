@@ -5,8 +5,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -16,7 +17,9 @@ from packs.safety.loader import load_safety_pack
 
 CORE = [sys.executable, "-m", "engine.cli", "sweep"]
 MODULE = [sys.executable, "-P", "-m", "experiments.sweep"]
-MANY = ["-m", "seed=range(0,30)", "perturb=0.1"]
+Found = TypeVar("Found")
+# So many jobs that the few seconds between a signal and its arrival on a loaded machine cannot outlast them.
+MANY = ["-m", "seed=range(0,60)", "perturb=0.1"]
 
 
 def start(command: list[str], *arguments: str, folder: Path, **extra: str) -> "subprocess.Popen[str]":
@@ -36,9 +39,17 @@ def finish(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     return process.returncode, output, errors
 
 
-def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+def wait_for(condition: Callable[[], Found], process: "subprocess.Popen[str]") -> Found:
+    """Return the first true value of `condition`; fail with what `process` said if it ends before."""
     deadline = time.monotonic() + 400
-    while not condition() and process.poll() is None and time.monotonic() < deadline:
+    while True:
+        found = condition()
+        if found:
+            return found
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            output, errors = process.communicate()
+            pytest.fail(f"the process ended with {process.returncode}, unseen:\n{output}\n{errors}")
         time.sleep(0.005)
 
 
@@ -47,12 +58,21 @@ def done_jobs(folder: Path) -> int:
     return states.count("done")
 
 
+def children_of(parent: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the id and the whole command line of each child of `parent`; a listing by `ps` may be cut to a width."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+            command = (stat.parent / "cmdline").read_bytes()
+        except OSError:
+            continue  # It ended while it was looked at.
+        if int(fields[1]) == parent:
+            yield int(stat.parent.name), command
+
+
 def workers_of(process: "subprocess.Popen[str]") -> list[int]:
     """Return the ids of the joblib workers that `process` has started."""
-    listing = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True, check=False
-    )
-    return [int(line.split()[0]) for line in listing.stdout.splitlines() if "popen_loky" in line]
+    return [child for child, command in children_of(process.pid) if b"popen_loky" in command]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +102,7 @@ def test_ctrl_c_stops_cleanly_and_a_resumed_run_is_bit_identical(tmp_path: Path,
     assert f"continue with: core sweep resume={folder}" in errors
     assert not (folder / "manifest.json").exists()
     assert rundir.read_json(folder / "status.json") == {"state": "interrupted"}
-    assert 3 <= done_jobs(folder) < 30
+    assert 3 <= done_jobs(folder) < 60
     assert sweep.run([f"resume={folder}"]) == 0
     assert (folder / "results.parquet").read_bytes() == whole
 
@@ -94,11 +114,11 @@ def test_a_killed_worker_is_named_and_the_run_resumes(tmp_path: Path, prompts: P
     launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", f"hydra.sweep.dir={folder}"]
     process = start(CORE, *MANY, f"prompts={prompts}", *launcher, folder=tmp_path)
     # Killed at once: no job can be done, so that the outcome does not depend on how fast the machine is.
-    wait_for(lambda: bool(workers_of(process)), process)
-    os.kill(workers_of(process)[0], signal.SIGKILL)
+    worker = wait_for(lambda: workers_of(process), process)[0]
+    os.kill(worker, signal.SIGKILL)
     code, output, errors = finish(process)
     assert code == 1, errors
-    assert "job 29 lost: identity=default_general_v1 language=en seed=29" in output
+    assert "job 59 lost: identity=default_general_v1 language=en seed=59" in output
     assert "Traceback" not in errors
     assert rundir.read_json(folder / "status.json") == {"state": "failed"}
     assert sweep.run([f"resume={folder}"]) == 0
