@@ -3,6 +3,7 @@
 This is a diagnosis: it works without an operative safety pack, and imports nothing but the loaders.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from packs.safety.schema import parse_body as parse_safety
 from packs.seal import MAX_REPORT_BYTES, REPORT_ENDING, sha256_hex, verify_seal
 
 MANIFEST = "manifest.json"
+_KINDS = ("identity", "safety")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ def verify_path(path: Path) -> tuple[Verified, ...]:
     Raises:
       PackFormatError, SafetyPackError, IdentityPackError, LanguagePackError: the first thing that does not hold.
     """
+    if not os.path.lexists(path):
+        raise PackFormatError(f"{str(path)!a}: there is no such file or folder")
     if not path.is_dir():
         return (_verify_file(path),)
     if path.resolve() == safety.INSTALLED_FOLDER:
@@ -53,6 +57,8 @@ def verify_path(path: Path) -> tuple[Verified, ...]:
     if orphans:
         raise PackFormatError(f"{orphans[0]}: a report without its pack")
     found = tuple(_verify_file(path / name) for name in packs) + tuple(_verify_language(p) for p in _languages(path))
+    # The layout of a folder of packs (`packs_path`): identity packs in a folder of their own, languages beside it.
+    found += tuple(one for name in _KINDS if (path / name).is_dir() for one in verify_path(path / name))
     if not found:
         raise PackFormatError(f"{path.name!a}: no pack in this folder")
     return found

@@ -7,11 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from packs.errors import PackFormatError
+from packs.header import HEADER_FIELDS, require_header
 from packs.identity.lookalike import refuse_lookalikes
-from packs.ids import parse_version, require_id, require_sha256, shown
+from packs.ids import require_id, shown
 from packs.safety.loader import REQUIRED_BOUNDARIES
-from packs.seal import SCHEMA_VERSION, SEAL_FIELD, require_fields
-from packs.text import require_ids, require_number, require_text
+from packs.seal import require_fields
+from packs.text import require_number, require_text
 
 MAX_AXES = 32
 MAX_WEIGHT = 10.0
@@ -19,18 +20,7 @@ SHORTEST_DIRECTION = 1e-3
 """Directions and their weighted sum shorter than this have no angle worth measuring."""
 CLAIM_STRENGTHS = ("balanced", "qualified", "affirmative")
 
-_FIELDS = frozenset(
-    {
-        "pack_id",
-        "version",
-        "description",
-        "schema_version",
-        "mastery_report_sha256",
-        "alignment_threshold",
-        "boundary_ids",
-        "value_axes",
-    }
-)
+_FIELDS = HEADER_FIELDS | {"alignment_threshold", "value_axes"}
 _AXIS_FIELDS = frozenset({"axis_id", "name", "direction", "weight", "note"})
 _PREFERENCE_FIELDS = frozenset(
     {
@@ -106,21 +96,11 @@ def parse_body(value: Mapping[str, Any], *, stem: str, sealed: bool = True) -> I
       PackFormatError: one line that says what is wrong.
     """
     fields = _FIELDS | {"surface_preferences"} if "surface_preferences" in value else _FIELDS
-    require_fields(value, fields, name=stem)
-    pack_id = require_id(value["pack_id"], what=f"{stem}: pack_id")
-    if pack_id != stem:
-        raise PackFormatError(f"{stem}: the pack in this file is {pack_id}; the two names must be equal")
-    if value["schema_version"] != SCHEMA_VERSION:
-        raise PackFormatError(f"{stem}: schema_version {shown(value['schema_version'])} is not {SCHEMA_VERSION}")
-    parse_version(value["version"], what=f"{stem}: version")
-    require_text(value["description"], what=f"{stem}: description")
-    if sealed or value[SEAL_FIELD] != "":
-        require_sha256(value[SEAL_FIELD], what=f"{stem}: {SEAL_FIELD}")
-    boundary_ids = require_ids(value["boundary_ids"], what=f"{stem}: boundary_ids")
-    refuse_lookalikes(boundary_ids, REQUIRED_BOUNDARIES, pack_id=pack_id)
+    boundary_ids = require_header(value, fields, stem=stem, sealed=sealed)
+    refuse_lookalikes(boundary_ids, REQUIRED_BOUNDARIES, pack_id=stem)
     axes = _parse_axes(value["value_axes"], stem)
     return IdentityBody(
-        pack_id=pack_id,
+        pack_id=stem,
         version=value["version"],
         description=value["description"],
         alignment_threshold=require_number(value["alignment_threshold"], 0.0, 1.0, what=f"{stem}: alignment_threshold"),

@@ -6,21 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 from packs.errors import PackFormatError
-from packs.ids import parse_version, require_id, require_sha256, shown
-from packs.seal import SCHEMA_VERSION, SEAL_FIELD, require_fields
-from packs.text import require_ids, require_text
+from packs.header import HEADER_FIELDS, require_header
+from packs.seal import require_fields
+from packs.text import require_text
 
-FIELDS = frozenset(
-    {
-        "pack_id",
-        "version",
-        "description",
-        "schema_version",
-        "mastery_report_sha256",
-        "boundary_ids",
-        "boundary_descriptions",
-    }
-)
+FIELDS = HEADER_FIELDS | {"boundary_descriptions"}
 
 
 @dataclass(frozen=True)
@@ -45,20 +35,10 @@ def parse_body(value: Mapping[str, Any], *, stem: str, sealed: bool = True) -> S
     Raises:
       PackFormatError: one line that says what is wrong.
     """
-    require_fields(value, FIELDS, name=stem)
-    pack_id = require_id(value["pack_id"], what=f"{stem}: pack_id")
-    if pack_id != stem:
-        raise PackFormatError(f"{stem}: the pack in this file is {pack_id}; the two names must be equal")
-    if value["schema_version"] != SCHEMA_VERSION:
-        raise PackFormatError(f"{stem}: schema_version {shown(value['schema_version'])} is not {SCHEMA_VERSION}")
-    parse_version(value["version"], what=f"{stem}: version")
-    require_text(value["description"], what=f"{stem}: description")
-    if sealed or value[SEAL_FIELD] != "":
-        require_sha256(value[SEAL_FIELD], what=f"{stem}: {SEAL_FIELD}")
-    boundary_ids = require_ids(value["boundary_ids"], what=f"{stem}: boundary_ids")
+    boundary_ids = require_header(value, FIELDS, stem=stem, sealed=sealed)
     descriptions = _parse_descriptions(value["boundary_descriptions"], boundary_ids, stem)
     return SafetyBody(
-        pack_id=pack_id,
+        pack_id=stem,
         version=value["version"],
         description=value["description"],
         boundary_ids=frozenset(boundary_ids),

@@ -25,6 +25,7 @@ from tests.attacks.rows import Row, try_row
 
 ROOT = INSTALLED_FOLDER.parent.parent
 MODULES = (
+    "packs.header",
     "packs.safety.loader",
     "packs.seal",
     "packs.strict_json",

@@ -51,10 +51,21 @@ def test_what_is_wrong_is_said_with_the_error_of_its_kind(tmp_path: Path) -> Non
     (tmp_path / OWN.report_name).unlink()
     with pytest.raises(PackFormatError, match="no pack in this folder"):
         verify_path(tmp_path)
+    for name in ("missing.json", "missing"):
+        with pytest.raises(PackFormatError, match="there is no such file or folder"):
+            verify_path(tmp_path / name)
+    (tmp_path / "link.json").symlink_to(tmp_path / "nowhere.json")
     with pytest.raises(PackFormatError, match="cannot be opened"):
-        verify_path(tmp_path / "missing.json")
+        verify_path(tmp_path / "link.json")
+    (tmp_path / "pack.txt").write_text("{}")
     with pytest.raises(PackFormatError, match=r"ends in \.json"):
-        verify_path(tmp_path / "missing")
+        verify_path(tmp_path / "pack.txt")
+
+
+def test_a_folder_of_all_kinds_is_verified_with_the_folders_in_it() -> None:
+    packs = [(pack.kind, pack.pack_id) for pack in verify_path(PACKS)]
+    assert [kind for kind, _ in packs] == ["language"] * 3 + ["identity"] * 3 + ["safety"]
+    assert packs[-1] == ("safety", pinned.PACK_ID)
 
 
 def test_a_gutted_and_resealed_safety_pack_fails_the_floor(tmp_path: Path) -> None:
