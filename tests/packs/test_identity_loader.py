@@ -45,6 +45,10 @@ def test_the_hatch_lets_an_altered_pack_in_says_so_once_and_stamps_it(
     assert warning.count("\n") == 1
     assert warning.startswith(f"WARNING: {loader.UNRATIFIED_VARIABLE}=1")
     assert OWN_ID in warning
+    # A draft that was never ratified has no seal at all.
+    (tmp_path / OWN.pack_name).write_text(json.dumps({**json.loads(OWN.pack), SEAL_FIELD: ""}))
+    (tmp_path / OWN.report_name).unlink(missing_ok=True)
+    assert not load_own(tmp_path).ratified
 
 
 @pytest.mark.parametrize("value", ["", "0", "true", "1 ", "11"])
