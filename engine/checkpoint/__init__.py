@@ -4,6 +4,7 @@ Orbax gives atomicity. What it does not give (integrity, dtype safety, empty arr
 kill) is added here; see `docs/reliability.md`. Orbax itself is imported only when a checkpoint is written or read.
 """
 
+from engine.checkpoint.segments import propagate_checkpointed as propagate_checkpointed
 from engine.checkpoint.store import CheckpointStore as CheckpointStore
 from engine.checkpoint.store import PendingSave as PendingSave
 from engine.checkpoint.store import Restored as Restored

@@ -63,7 +63,8 @@ class CheckpointStore:
 
     `digests` names what the state belongs to (`safety_sha256` always, packs and configuration as the caller has them);
     a restore refuses a checkpoint with other digests. `keep` is the number of newest checkpoints to retain (`None`:
-    all). `guard` is called before each save, for instance to look at the safety digest again.
+    all); those whose step is a multiple of `keep_multiples_of` stay beside them. `guard` is called before each
+    save, for instance to look at the safety digest again.
     """
 
     def __init__(
@@ -72,15 +73,19 @@ class CheckpointStore:
         *,
         digests: Mapping[str, str],
         keep: int | None = 3,
+        keep_multiples_of: int | None = None,
         guard: Callable[[], object] | None = None,
     ) -> None:
         if "safety_sha256" not in digests:
             raise ConfigError("a checkpoint store needs the safety pack's digest (digests['safety_sha256'])")
         if keep is not None and keep < 1:
             raise ConfigError(f"checkpoint retention keep={keep} would keep nothing; use 1 or more, or null for all")
+        if keep_multiples_of is not None and keep_multiples_of < 1:
+            raise ConfigError(f"keep_multiples_of={keep_multiples_of}: use a step count of 1 or more, or null for none")
         self.folder = Path(folder).absolute()
         self._digests = dict(digests)
         self._keep = keep
+        self._multiples = keep_multiples_of
         self._guard = guard
         self._lock: files.WriterLock | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -140,6 +145,10 @@ class CheckpointStore:
         self._pending = PendingSave(self._pool.submit(self._write, step, leaves, metadata))
         return self._pending
 
+    def wait(self) -> None:
+        """Block until a pending save is durable; raises what went wrong with it, unless that was raised before."""
+        self._settle()
+
     def _settle(self) -> None:
         pending, self._pending = self._pending, None
         if pending is not None and not pending.waited:
@@ -179,6 +188,8 @@ class CheckpointStore:
 
     def _retire(self) -> None:
         for step in self.steps()[: -self._keep] if self._keep is not None else ():
+            if self._multiples is not None and step % self._multiples == 0:
+                continue
             old = self.folder / f"step-{step:012d}"
             doomed = self.folder / f"{files.TEMPORARY_PREFIX}retired-{step:012d}-{os.getpid()}"
             old.rename(doomed)
