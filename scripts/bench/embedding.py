@@ -1,11 +1,13 @@
 """Embedding throughput of the default encoder, beside sentence-transformers where that is installed, in one run.
 
-`python -m scripts.bench.embedding PATTERNS [--texts N]` reads a pattern file, embeds its texts cold and warm, and
-prints one JSON line and a Markdown table. Sentence-transformers reads the same model folder (extra `parity`).
+`python -m scripts.bench.embedding PATTERNS [--texts N] [--repeats N]` reads a pattern file, embeds its texts cold and
+warm, and prints one JSON line and a Markdown table. Sentence-transformers reads the same model folder (extra `parity`)
+and takes turns with ours; a ratio is that of two neighbouring passes, above 1 where ours is the faster one.
 """
 
 import argparse
 import json
+import statistics
 import time
 from collections.abc import Callable
 from importlib import resources
@@ -40,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("patterns", nargs="?", default=str(shipped))
     parser.add_argument("--texts", type=int, default=400)
+    parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
     enable_x64()
     texts = [pattern.text for pattern in read_patterns(arguments.patterns).patterns][: arguments.texts]
@@ -47,13 +50,20 @@ def main() -> None:
     cold = seconds(lambda: embedder.embed(texts))
     theirs = reference(embedder.folder, texts)
     ours, other = [], []
-    for _ in range(3):  # round-robin, so that a slow moment of the machine hits both
+    for _ in range(arguments.repeats):  # round-robin, so that a slow moment of the machine hits both
         ours.append(seconds(lambda: embedder.embed(texts)))
         if theirs is not None:
             other.append(seconds(theirs))
-    figures = {"texts": len(texts), "cold_s": cold, "warm_s": min(ours), "texts_per_s": len(texts) / min(ours)}
+    middle = statistics.median(ours)
+    figures = {"texts": len(texts), "cold_s": cold, "warm_s": middle, "texts_per_s": len(texts) / middle}
     if other:
-        figures |= {"sentence_transformers_s": min(other), "ratio": min(other) / min(ours)}
+        ratios = [theirs_s / ours_s for theirs_s, ours_s in zip(other, ours, strict=True)]
+        figures |= {
+            "sentence_transformers_s": statistics.median(other),
+            "ratio_median": statistics.median(ratios),
+            "ratio_min": min(ratios),
+            "ratio_max": max(ratios),
+        }
     print(json.dumps(figures))
     print("| figure | value |\n|---|---|")
     for name, value in figures.items():

