@@ -89,11 +89,13 @@ def list_folder(descriptor: int) -> tuple[str, ...]:
         raise PackFormatError(f"the folder cannot be listed: {_reason(error)}") from None
 
 
-def write_together(files: Iterable[tuple[Path, bytes]]) -> None:
+def write_together(files: Iterable[tuple[Path, bytes]], *, mode: int | None = None) -> None:
     """Write several files that belong together: all to temporary names first, flushed, then renamed in the order given.
 
     Each rename is atomic. A writer killed between two renames leaves old beside new, which a seal then refuses; running
     it again mends that. Files that already hold the bytes are left alone. `OSError` is the caller's to report.
+
+    `mode` is that of the new files from before their first byte (default: 0644 within the process's umask).
     """
     pending = [(path, data) for path, data in files if not _holds(path, data)]
     temporary: list[tuple[Path, Path]] = []
@@ -102,7 +104,7 @@ def write_together(files: Iterable[tuple[Path, bytes]]) -> None:
             # The ending keeps a left-over from being taken for a pack.
             draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
             temporary.append((draft, path))
-            _write_new(draft, data)
+            _write_new(draft, data, mode)
         for draft, path in temporary:
             os.replace(draft, path)
     finally:
@@ -116,9 +118,12 @@ def _holds(path: Path, data: bytes) -> bool:
     return path.is_file() and not path.is_symlink() and path.read_bytes() == data
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+def _write_new(path: Path, data: bytes, mode: int | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o644 if mode is None else 0o600)
     with os.fdopen(descriptor, "wb") as stream:
+        if mode is not None:
+            os.fchmod(descriptor, mode)  # the umask does not bind this one, and nothing was written yet
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())

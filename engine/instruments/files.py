@@ -36,10 +36,13 @@ def read_text(path: str | os.PathLike[str], limit: int = TEXT_LIMIT) -> str:
         raise FileFault(f"{Path(path).name}: not UTF-8 at byte {error.start}") from None
 
 
-def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write `data` to `path` by way of a temporary file, flushed and renamed. Raises `FileFault`."""
+def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int | None = None) -> None:
+    """Write `data` to `path` by way of a temporary file, flushed and renamed. Raises `FileFault`.
+
+    `mode` is the new file's from the start (default: 0644 within the process's umask).
+    """
     try:
-        write_together([(Path(path), data)])
+        write_together([(Path(path), data)], mode=mode)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileFault(f"{Path(path).name}: cannot be written: {reason}") from None

@@ -127,9 +127,8 @@ def adopt(staged: Staged) -> Path:
         try:
             mode = stat.S_IMODE(os.stat(staged.target, follow_symlinks=False).st_mode)
             kept.parent.mkdir(mode=0o700, exist_ok=True)
-            write_atomic(kept, old)
-            write_atomic(staged.target, f"{staged.text}\n".encode())
-            os.chmod(staged.target, mode)
+            write_atomic(kept, old, mode=mode)
+            write_atomic(staged.target, f"{staged.text}\n".encode(), mode=mode)
         except (OSError, FileFault) as error:
             raise StagingError(f"{staged.file}: {getattr(error, 'strerror', None) or error}") from None
     return kept

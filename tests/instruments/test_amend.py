@@ -151,6 +151,29 @@ def test_adoption_is_atomic_keeps_the_old_text_and_the_mode(sources, tmp_path):
     assert again.ok, "the history folder must not become a part of the constitution"
 
 
+def test_an_adopted_text_is_never_readable_by_more_than_the_old_one(sources, tmp_path, monkeypatch):
+    live = sources[0] / "constitution.md"
+    live.chmod(0o600)
+    amend(sources, tmp_path / "stage")
+    staged = read_staged(tmp_path / "stage")
+    seen = []
+    opened, renamed = os.fdopen, os.replace
+
+    def look_at_open(descriptor, *arguments, **named):
+        seen.append(("opened", stat.S_IMODE(os.fstat(descriptor).st_mode)))
+        return opened(descriptor, *arguments, **named)
+
+    def look_at_rename(source, target):
+        seen.append(("renamed", stat.S_IMODE(os.stat(source).st_mode)))
+        renamed(source, target)
+
+    monkeypatch.setattr(os, "fdopen", look_at_open)
+    monkeypatch.setattr(os, "replace", look_at_rename)
+    adopt(staged)
+    assert seen == [("opened", 0o600), ("renamed", 0o600)] * 2
+    assert stat.S_IMODE(live.stat().st_mode) == 0o600
+
+
 def _edit(path, old, new):
     path.write_bytes(path.read_bytes().replace(old, new))
 

@@ -109,6 +109,17 @@ def test_writes_together_and_leaves_equal_files_alone(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["first", "second"]
 
 
+def test_a_mode_that_is_asked_for_is_given_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        files.write_together([(tmp_path / "asked", b"1")], mode=0o664)
+        files.write_together([(tmp_path / "plain", b"1")])
+    finally:
+        os.umask(before)
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("asked", "plain")]
+    assert modes == [0o664, 0o600]
+
+
 def test_a_failed_write_changes_nothing_and_leaves_no_draft(tmp_path: Path) -> None:
     first = tmp_path / "first"
     first.write_bytes(b"old")
