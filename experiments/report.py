@@ -15,10 +15,12 @@ from experiments.summary import summarise
 
 STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; }
+.wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; font-size: 0.85rem; }
 th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid #ddd; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, .facts td { text-align: left; }
+.facts td { overflow-wrap: anywhere; vertical-align: top; } .facts td:first-child { white-space: nowrap; }
 figure { margin: 1.5rem 0; } figure svg { max-width: 100%; height: auto; }
+figcaption { color: #555; font-size: 0.85rem; }
 .note { background: #f5f1e6; border-left: 4px solid #c9a227; padding: 0.6rem 1rem; }
 """
 
@@ -54,7 +56,8 @@ def render_page(folder: Path) -> str:
         "<h2>Packs compared</h2>",
         _summary_table(summary),
         *(_failed(summary["failed_jobs"])),
-        *(f"<figure>{_inline_svg(figure, name)}</figure>" for name, figure in drawn.items()),
+        *_retried(summary.get("retried_jobs", [])),
+        *(_figure(figure, name) for name, figure in drawn.items()),
         *_divergence_tables(summary["divergence"]),
         "<h2>Refusals by reason</h2>",
         _refusal_table(summary),
@@ -92,7 +95,7 @@ def _provenance(plan: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
         },
     }
     lines = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in facts.items())
-    return f"<table>{lines}</table>"
+    return f'<div class="wide"><table class="facts">{lines}</table></div>'
 
 
 def _summary_table(summary: Mapping[str, Any]) -> str:
@@ -140,6 +143,26 @@ def _failed(failed: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     lines = [(job["job"], job["state"], job["what"], job["error"]) for job in failed]
     return ["<h2>Jobs without a result</h2>", _table(("job", "state", "what", "error"), lines)]
+
+
+def _retried(retried: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not retried:
+        return []
+    lines = [(job["job"], job["attempts"], job["state"], job["resumed_at"] + 1) for job in retried]
+    names = ("job", "attempts", "state", "last attempt began at prompt")
+    return ["<h2>Jobs that were run again</h2>", _table(names, lines)]
+
+
+CAPTIONS = {
+    "alignment": "Alignment of each row with its pack's axes, and the mean",
+    "residual": "Worst closure residual of each row, sorted",
+    "residual_by_step": "Worst closure residual of all rows at each step of the walk",
+}
+
+
+def _figure(figure: Any, name: str) -> str:
+    caption = CAPTIONS.get(name, "Divergence of every two packs")
+    return f"<figure>{_inline_svg(figure, name)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _divergence_tables(divergence: Mapping[str, Any]) -> list[str]:
@@ -193,7 +216,7 @@ def _inline_svg(figure: Any, name: str) -> str:
 def _table(names: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in line) + "</tr>" for line in lines)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _number(value: float | str | None, form: str = ".3f") -> str:
