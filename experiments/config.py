@@ -14,6 +14,8 @@ from experiments.values import PACK_ID
 MAX_SEED = 2**32 - 1
 MAX_STEPS = 256
 MAX_PERTURB = 10.0
+MAX_EVERY = 10**6
+MAX_KEEP = 1000
 
 
 @dataclass
@@ -21,6 +23,15 @@ class PackConf:
     """A group's choice: the id of a pack and nothing more."""
 
     pack: str = "???"
+
+
+@dataclass
+class CheckpointConf:
+    """How a job is kept while it runs; `every: null` evaluates all prompts as one batch and keeps nothing."""
+
+    every: int | None = None
+    keep: int = 2
+    asynchronous: bool = False
 
 
 @dataclass
@@ -37,6 +48,8 @@ class SweepConf:
     steps: int = 12
     device: str = "cpu"
     packs_path: str | None = None
+    checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
+    compilation_cache: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,8 @@ class JobSettings:
 
     `limit` takes the first prompts only; `perturb` is the size (radians and units of length) of the random motor that
     moves each initial state, keyed by `seed`; `alpha` in [0, 1] damps the reverse walk; `steps` bounds the walk.
+    `checkpoint_every` is the number of prompts after which the job is made durable (None: when it is done),
+    `checkpoint_keep` the number of checkpoints retained. `compilation_cache` is a folder of compiled programs.
     """
 
     identity: str
@@ -57,6 +72,10 @@ class JobSettings:
     steps: int
     device: str
     packs_path: str | None
+    checkpoint_every: int | None = None
+    checkpoint_keep: int = 2
+    checkpoint_asynchronous: bool = False
+    compilation_cache: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("identity", "language"):
@@ -68,6 +87,9 @@ class JobSettings:
         _between("perturb", self.perturb, 0.0, MAX_PERTURB)
         if self.limit is not None:
             _between("limit", self.limit, 1, 10**9)
+        if self.checkpoint_every is not None:
+            _between("checkpoint.every", self.checkpoint_every, 1, MAX_EVERY)
+        _between("checkpoint.keep", self.checkpoint_keep, 1, MAX_KEEP)
         if self.device not in DEVICES:
             raise ConfigError(f"device={self.device}: expected one of {', '.join(DEVICES)}")
 
@@ -82,6 +104,7 @@ def settings_from(composed: Mapping[str, Any]) -> JobSettings:
     values = {keys.get(part.name, part.name): composed[part.name] for part in fields(SweepConf)}
     for group in ("identity", "language"):
         values[group] = values[group]["pack"]
+    values.update({f"checkpoint_{name}": value for name, value in values.pop("checkpoint").items()})
     return JobSettings(**values)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.base.origin import engine_root
 from experiments.overrides import HYDRA_KEYS, HYDRA_WORD_KEYS, check_job_overrides
 from packs.errors import SafetyOverrideError
 
@@ -19,9 +20,9 @@ CONFIG_SOURCES = {("hydra", "pkg", "hydra.conf"), ("main", "pkg", "configs"), ("
 LAUNCHER_TARGETS = (
     "hydra._internal.core_plugins.basic_launcher.BasicLauncher",
     "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher",
-    "hydra_plugins.hydra_submitit_launcher.submitit_launcher.LocalLauncher",
-    "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher",
-    "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher",
+    "hydra_plugins.corefield_launchers.SubmititLocalLauncher",
+    "hydra_plugins.corefield_launchers.SubmititSlurmLauncher",
+    "hydra_plugins.corefield_launchers.RayLauncher",
 )
 SWEEPER_TARGETS = ("hydra._internal.core_plugins.basic_sweeper.BasicSweeper",)
 FIXED_CHOICES = {
@@ -44,8 +45,9 @@ def check_plugin_locations() -> None:
         if found is None or found.origin is None or not _same(Path(found.origin).parent, installed):
             raise SafetyOverrideError(f"{module} would be imported from {found and found.origin}, not from {installed}")
     plugins = importlib.util.find_spec("hydra_plugins")
+    allowed = {*_package_folders(), engine_root()}
     for location in (plugins.submodule_search_locations or ()) if plugins else ():
-        if not any(_same(Path(location).parent, folder) for folder in _package_folders()):
+        if not any(_same(Path(location).parent, folder) for folder in allowed):
             raise SafetyOverrideError(f"Hydra plugins in {location} are refused: they are not installed packages")
 
 

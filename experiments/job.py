@@ -10,14 +10,18 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from engine.base.errors import CheckpointMismatchError, CoreError
 from experiments.config import JobSettings, settings_from
 from experiments.guard import check_composed, check_config_package, check_plugin_locations
 from experiments.prompts import Prompt, load_prompts
 from experiments.rundir import PLAN, STATUS, file_sha256, read_json, write_bytes, write_json
+from experiments.segments import Gathered, Segments, forget_segments, run_segments, settings_sha256
 from packs.errors import SafetyOverrideError
 
 LOG = logging.getLogger("corefield.sweep")
@@ -45,33 +49,80 @@ def run_job(composed: Any) -> None:
         job = _planned_job(plan, folder.name, settings)
         if _is_done(folder, settings, plan):
             status.update(read_json(folder / STATUS))
-            return
-        _run(folder, settings, plan, status)
-        _say_done(job, len(plan["jobs"]), settings, status)
+        else:
+            _run(folder, settings, plan, status)
+            _say_done(job, len(plan["jobs"]), settings, status)
+    # Only now: the status that says so is on the disk.
+    if status["state"] == "done":
+        forget_segments(folder)
 
 
-def evaluate(settings: JobSettings, prompts: Sequence[Prompt]) -> tuple[list[dict[str, Any]], list[float | None]]:
-    """Return the result rows of `prompts` in their order, and the worst closure residual of the batch at each step.
+def evaluate(
+    settings: JobSettings, prompts: Sequence[Prompt], folder: Path | None = None
+) -> tuple[list[dict[str, Any]], list[float | None], int]:
+    """Return the result rows of `prompts` in their order, the worst closure residual at each step, and the progress.
 
-    The residual of a step is None where a state was not finite.
+    The residual of a step is None where a state was not finite. With `checkpoint.every` the prompts are evaluated
+    segment after segment, and in a `folder` each is made durable; the progress is the number of prompts that an earlier
+    attempt at this job had made.
     """
     from experiments.device import use_device
 
-    device = use_device(settings.device)
+    device = use_device(settings.device, settings.compilation_cache)
     import jax
 
     with jax.default_device(device):
         runtime = _load_runtime(settings.identity, settings.language, settings.packs_path)
-        table = runtime.evaluate(
-            [(prompt.prompt_id, prompt.text) for prompt in prompts],
-            seeds=(settings.seed,),
-            perturb=settings.perturb,
-            alpha=settings.alpha,
-            steps=settings.steps,
-        )
-    columns = {"alpha": settings.alpha, "perturb": settings.perturb, "max_steps": settings.steps}
-    worst = [float(column.max()) if bool((column < float("inf")).all()) else None for column in table.residuals.T]
-    return [{**row, **columns} for row in table.rows], worst
+        columns = {"alpha": settings.alpha, "perturb": settings.perturb, "max_steps": settings.steps}
+
+        def part(some: Sequence[Prompt]) -> Any:
+            table = runtime.evaluate(
+                [(prompt.prompt_id, prompt.text) for prompt in some],
+                seeds=(settings.seed,),
+                perturb=settings.perturb,
+                alpha=settings.alpha,
+                steps=settings.steps,
+            )
+            return replace(table, rows=[{**row, **columns} for row in table.rows])
+
+        every = settings.checkpoint_every or len(prompts)
+        if settings.checkpoint_every is None or folder is None:
+            tables = [part(prompts[begin : begin + every]) for begin in range(0, len(prompts), every)]
+            rows = [row for table in tables for row in table.rows]
+            gathered = Gathered(rows, np.concatenate([table.residuals for table in tables]).max(axis=0), 0)
+        else:
+            gathered = run_segments(_segments(settings, prompts, folder, runtime, device), prompts, part)
+    # Not `isfinite` of a maximum alone: NumPy's maximum keeps a NaN, and a NaN is not below infinity.
+    worst = [float(value) if value < np.inf else None for value in gathered.residuals]
+    return gathered.rows, worst, gathered.resumed_at
+
+
+def _segments(settings: JobSettings, prompts: Sequence[Prompt], folder: Path, runtime: Any, device: Any) -> Segments:
+    """Bind a job's checkpoints to its packs, settings, prompts, software and devices."""
+    from engine.runtime.compose import recheck_safety
+    from experiments.device import describe_devices
+
+    composition, config = runtime.composition, settings.as_dict()
+    assert settings.checkpoint_every is not None
+    return Segments(
+        folder=folder,
+        every=settings.checkpoint_every,
+        keep=settings.checkpoint_keep,
+        asynchronous=settings.checkpoint_asynchronous,
+        seed=settings.seed,
+        steps=settings.steps,
+        digests={
+            "safety_sha256": composition.safety.sha256,
+            "identity_sha256": composition.identity.sha256,
+            "language_sha256": composition.language.sha256,
+            "ratified": str(composition.ratified),
+            "settings_sha256": settings_sha256(config),
+            "prompts_sha256": prompts_sha256(prompts),
+            **describe_devices(device),
+        },
+        config=config,
+        guard=lambda: recheck_safety(composition),
+    )
 
 
 @functools.lru_cache(maxsize=16)
@@ -91,6 +142,8 @@ def prompts_sha256(prompts: Sequence[Prompt]) -> str:
 def _run(folder: Path, settings: JobSettings, plan: Mapping[str, Any], status: dict[str, Any]) -> None:
     from experiments.results import write_table
 
+    # An earlier attempt's status must not speak for this one if it is killed.
+    write_json(folder / STATUS, {"state": "running", "job": folder.name})
     prompts = load_prompts(settings.prompts, settings.language, settings.limit)
     digest = prompts_sha256(prompts)
     expected = plan["prompts_sha256"].get(settings.language)
@@ -99,7 +152,7 @@ def _run(folder: Path, settings: JobSettings, plan: Mapping[str, Any], status: d
             f"the prompts have changed since this run was planned: sha256 {digest}, planned {expected}"
         )
     started = time.perf_counter()
-    rows, residual_by_step = evaluate(settings, prompts)
+    rows, residual_by_step, resumed_at = evaluate(settings, prompts, folder)
     _check_safety_digest(rows, plan)
     write_table(folder, rows)
     _write_config(folder, settings)
@@ -111,6 +164,7 @@ def _run(folder: Path, settings: JobSettings, plan: Mapping[str, Any], status: d
         results_sha256=file_sha256(folder / RESULTS),
         settings=settings.as_dict(),
         residual_by_step=residual_by_step,
+        resumed_at=resumed_at,
     )
     LOG.info("%d rows in %.3f s", len(rows), status["seconds"])
 

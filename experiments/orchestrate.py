@@ -24,6 +24,9 @@ from experiments.summary import summarise
 from packs.errors import SafetyPackError
 from packs.safety.loader import SafetyPack, load_safety_pack
 
+OWN_LAUNCHERS = ("submitit", "ray")
+"""Libraries that our own launchers stand on (`experiments.launchers`)."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -47,13 +50,10 @@ def sweep(line: CommandLine, safety: SafetyPack) -> Outcome:
         plan = make_plan(line, safety)
         overrides.quoted_path(os.getcwd())
         folder = rundir.create_run_folder(line.single("hydra.sweep.dir" if line.multirun else "hydra.run.dir"))
+    retries = int(line.single("retries") or 0)
     with locked(folder):
-        rundir.write_json(folder / rundir.PLAN, plan.document(resumed=resume is not None))
         try:
-            _run_hydra(plan, folder)
-        except BrokenExecutor:
-            # A launcher lost a worker process; the jobs without a status are named in the summary.
-            outcome = gather(plan, folder)
+            attempts = _run_jobs(plan, folder, retries, resumed=resume is not None)
         except KeyboardInterrupt:
             rundir.write_json(folder / rundir.STATUS, {"state": "interrupted"})
             sys.stderr.write(f"core sweep: stopped; continue with: core sweep resume={folder}\n")
@@ -62,11 +62,34 @@ def sweep(line: CommandLine, safety: SafetyPack) -> Outcome:
             # A bug: what is done is gathered first, then it shows.
             gather(plan, folder)
             raise
-        else:
-            outcome = gather(plan, folder)
+        outcome = gather(plan, folder, attempts)
     if load_safety_pack().sha256 != safety.sha256:
         raise SafetyPackError("the safety pack changed while the sweep ran; its results are not to be used")
     return outcome
+
+
+def _run_jobs(plan: Plan, folder: Path, retries: int, *, resumed: bool) -> dict[int, int]:
+    """Run the jobs, and those that were lost or failed up to `retries` times more; return attempts by job number.
+
+    A job that is done is not run again, and one with a checkpoint goes on from it.
+    """
+    missing = list(range(len(plan.jobs)))
+    attempts = dict.fromkeys(missing, 0)
+    for attempt in range(retries + 1):
+        rundir.write_json(folder / rundir.PLAN, plan.document(resumed=resumed or attempt > 0))
+        try:
+            _run_hydra(plan, folder)
+        except BrokenExecutor:
+            # A launcher lost a worker process; the jobs without a status are named in the summary.
+            sys.stderr.write("core sweep: a worker process died\n")
+        attempts.update(dict.fromkeys(missing, attempt + 1))
+        missing = [number for number in missing if _job_status(folder / "jobs" / str(number))["state"] != "done"]
+        if not missing:
+            break
+        if attempt < retries:
+            names = ", ".join(map(str, missing))
+            sys.stderr.write(f"core sweep: jobs without a result: {names}; retry {attempt + 1} of {retries}\n")
+    return attempts
 
 
 def show_configuration(line: CommandLine) -> None:
@@ -76,21 +99,28 @@ def show_configuration(line: CommandLine) -> None:
     _call_hydra(line, [*flags, *line.hydra_arguments(first_job=True)])
 
 
-def gather(plan: Plan, folder: Path) -> Outcome:
-    """Read every job's folder and write the run's table, summary, figures, status and manifest."""
+def gather(plan: Plan, folder: Path, attempts: Mapping[int, int] | None = None) -> Outcome:
+    """Read every job's folder and write the run's table, summary, figures, status and manifest.
+
+    `attempts` says how often each job was run; those that took more than one are named in the summary.
+    """
     from experiments.device import describe_environment, use_device
     from experiments.figures import draw_figures
 
     rows: list[Row] = []
     failed = []
+    retried = []
     for number, settings in enumerate(plan.jobs):
         status = _job_status(folder / "jobs" / str(number))
+        if (attempts or {}).get(number, 1) > 1:
+            made = {"attempts": (attempts or {})[number], "state": status["state"]}
+            retried.append({"job": number, **made, "resumed_at": status.get("resumed_at", 0)})
         if status["state"] == "done":
             rows += read_rows(folder / "jobs" / str(number) / RESULTS)
         else:
             what = f"identity={settings.identity} language={settings.language} seed={settings.seed}"
             failed.append({"job": number, "state": status["state"], "what": what, "error": _error_of(status)})
-    summary = {**summarise(rows), "jobs": len(plan.jobs), "failed_jobs": failed}
+    summary = {**summarise(rows), "jobs": len(plan.jobs), "failed_jobs": failed, "retried_jobs": retried}
     write_table(folder, rows)
     draw_figures(folder / "figures", rows, summary)
     rundir.write_json(folder / "summary.json", summary)
@@ -153,9 +183,8 @@ def _require_plugin(kind: str, name: str | None) -> None:
     if name in (None, "basic"):
         return
     plugin = str(name).split("_")[0]
-    if importlib.util.find_spec("hydra_plugins") is None or not importlib.util.find_spec(
-        f"hydra_plugins.hydra_{plugin}_{kind}"
-    ):
+    library = plugin if plugin in OWN_LAUNCHERS else f"hydra_plugins.hydra_{plugin}_{kind}"
+    if importlib.util.find_spec("hydra_plugins") is None or not importlib.util.find_spec(library):
         raise ConfigError(f"hydra/{kind}={name} is not installed: pip install 'corefield[{plugin}]'")
 
 

@@ -24,9 +24,14 @@ SWEEPERS = ("basic",)
 """A sweeper that chooses values as it goes cannot be planned (see `experiments.planning`)."""
 
 PACK_GROUPS = ("identity", "language")
-INTEGER_KEYS = ("seed", "steps", "limit")
+CHECKPOINT_INTEGER_KEYS = ("checkpoint.every", "checkpoint.keep")
+INTEGER_KEYS = ("seed", "steps", "limit", *CHECKPOINT_INTEGER_KEYS)
 NUMBER_KEYS = ("alpha", "perturb")
-PATH_KEYS = ("prompts", "packs_path", "resume")
+PATH_KEYS = ("prompts", "packs_path", "compilation_cache", "resume")
+WORD_KEYS: Mapping[str, tuple[str, ...]] = {"device": DEVICES, "checkpoint.asynchronous": ("true", "false")}
+HOST_KEYS = ("retries",)
+"""Keys for whoever starts the jobs; no job sees them, and they are no part of what a run is."""
+
 RUN_FOLDER_KEYS = ("hydra.run.dir", "hydra.sweep.dir")
 HYDRA_INTEGER_KEYS = (
     "hydra.launcher.n_jobs",
@@ -34,6 +39,7 @@ HYDRA_INTEGER_KEYS = (
     "hydra.launcher.cpus_per_task",
     "hydra.launcher.gpus_per_node",
     "hydra.launcher.mem_gb",
+    "hydra.launcher.max_num_timeout",
     "hydra.sweeper.max_batch_size",
 )
 HYDRA_NAME_KEYS = ("hydra.launcher.partition", "hydra.launcher.account", "hydra.launcher.qos")
@@ -41,16 +47,17 @@ HYDRA_NAME_KEYS = ("hydra.launcher.partition", "hydra.launcher.account", "hydra.
 
 HYDRA_WORD_KEYS: Mapping[str, tuple[str, ...]] = {
     "hydra/launcher": LAUNCHERS,
+    "hydra.launcher.address": ("local", "auto"),
     "hydra/sweeper": SWEEPERS,
     "hydra.verbose": ("true", "false"),
     "hydra.mode": ("RUN", "MULTIRUN"),
 }
-TASK_KEYS = (*PACK_GROUPS, *INTEGER_KEYS, *NUMBER_KEYS, *PATH_KEYS, "device")
+TASK_KEYS = (*PACK_GROUPS, *INTEGER_KEYS, *NUMBER_KEYS, *PATH_KEYS, *WORD_KEYS)
 HYDRA_KEYS = (*RUN_FOLDER_KEYS, *HYDRA_INTEGER_KEYS, *HYDRA_NAME_KEYS, *HYDRA_WORD_KEYS)
 CONFIG_NAMES = {"prompts": "prompt_file"}
 """Keys that have another name in the configuration: `configs/prompts` makes `prompts` a group in Hydra's eyes."""
 
-UNSWEEPABLE = ("prompts", "limit", "packs_path", "resume", "device", *HYDRA_KEYS)
+UNSWEEPABLE = ("limit", *PATH_KEYS, *CHECKPOINT_INTEGER_KEYS, *WORD_KEYS, *HOST_KEYS, *HYDRA_KEYS)
 """Keys with one value for the whole sweep."""
 
 PLAIN_FLAGS = {
@@ -69,6 +76,7 @@ ESCAPE_SHORT_FLAGS = ("-cp", "-cn", "-cd")
 MAX_ARGUMENTS = 256
 MAX_ARGUMENT_LENGTH = 4096
 MAX_JOBS = 10_000
+MAX_RETRIES = 100
 
 WEAKENING_VARIABLES = ("HYDRA_INSTANTIATE_ALLOWLIST_OVERRIDE", "HYDRA_MAIN_MODULE")
 WEAKENING_PREFIXES = ("CORE_SAFETY_PACK",)
@@ -119,7 +127,7 @@ class CommandLine:
         """
         written = []
         for key, value in self.values.items():
-            if key not in RUN_FOLDER_KEYS and key not in ("resume", "hydra.mode"):
+            if key not in (*RUN_FOLDER_KEYS, *HOST_KEYS, "resume", "hydra.mode"):
                 quote = quoted_path if key in PATH_KEYS else str
                 name = CONFIG_NAMES.get(key, key)
                 items = value.items[:1] if first_job else value.items
@@ -234,7 +242,7 @@ def _check_key(argument: str) -> tuple[str, str]:
         raise SafetyOverrideError(f"{key} is refused: it leaves the configuration tree")
     if _names_safety(key):
         raise SafetyOverrideError(f"{key} is refused: the safety pack is loaded by code; no configuration reaches it")
-    if key in (*TASK_KEYS, *HYDRA_KEYS):
+    if key in (*TASK_KEYS, *HOST_KEYS, *HYDRA_KEYS):
         if not equals:
             raise ConfigError(f"{key} needs a value: {key}=...")
         return key, text
@@ -274,12 +282,12 @@ def _parse_value(key: str, text: str, packs_path: str | None, installed: Install
         raise ConfigError(f"{key} needs a value; leave it out for the default")
     if key in PACK_GROUPS:
         return values.parse_pack_ids(key, text, installed(key, packs_path))
-    if key in INTEGER_KEYS or key in HYDRA_INTEGER_KEYS:
+    if key in (*INTEGER_KEYS, *HOST_KEYS, *HYDRA_INTEGER_KEYS):
         return values.parse_integers(key, text)
     if key in NUMBER_KEYS:
         return values.parse_numbers(key, text)
-    if key == "device":
-        return values.parse_words(key, text, DEVICES)
+    if key in WORD_KEYS:
+        return values.parse_words(key, text, WORD_KEYS[key])
     if key in HYDRA_NAME_KEYS:
         return values.parse_name(key, text)
     if key in HYDRA_WORD_KEYS:
@@ -299,9 +307,12 @@ def _check_combination(line: CommandLine) -> None:
             raise ConfigError(f"{key} has one value for the whole sweep")
         if value.is_sweep and not line.multirun:
             raise ConfigError(f"{key} has several values: add -m to run one job for each")
+    if "retries" in line.values and not 0 <= int(line.values["retries"].items[0]) <= MAX_RETRIES:
+        raise ConfigError(f"retries={line.single('retries')}: expected a value from 0 to {MAX_RETRIES}")
     if "resume" in line.values and set(line.values) - {
         "resume",
         "hydra/launcher",
+        *HOST_KEYS,
         *HYDRA_INTEGER_KEYS,
         *HYDRA_NAME_KEYS,
     }:

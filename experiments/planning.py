@@ -9,7 +9,7 @@ from typing import Any
 from engine.base.errors import CheckpointMismatchError, RecordError
 from experiments.config import JobSettings, SweepConf
 from experiments.job import prompts_sha256
-from experiments.overrides import CommandLine, check_command_line
+from experiments.overrides import INTEGER_KEYS, CommandLine, check_command_line
 from experiments.packs_path import GROUPS, installed_ids, new_ids, pack_sha256
 from experiments.prompts import load_prompts
 from experiments.rundir import PLAN, SCHEMA_VERSION, read_json
@@ -100,7 +100,7 @@ def require_same_run(folder: Path, recorded: Mapping[str, Any], now: Mapping[str
 def settings_of_job(values: Mapping[str, str]) -> JobSettings:
     """Return a job's settings from plain texts; what is not given has the default of the schema."""
     defaults = SweepConf()
-    whole = {name: int(values[name]) for name in ("seed", "steps", "limit") if name in values}
+    whole = {name: int(values[name]) for name in INTEGER_KEYS if name in values}
     real = {name: float(values[name]) for name in ("alpha", "perturb") if name in values}
     return JobSettings(
         identity=values.get("identity", DEFAULT_CHOICES["identity"]),
@@ -113,6 +113,10 @@ def settings_of_job(values: Mapping[str, str]) -> JobSettings:
         steps=whole.get("steps", defaults.steps),
         alpha=real.get("alpha", defaults.alpha),
         perturb=real.get("perturb", defaults.perturb),
+        checkpoint_every=whole.get("checkpoint.every", defaults.checkpoint.every),
+        checkpoint_keep=whole.get("checkpoint.keep", defaults.checkpoint.keep),
+        checkpoint_asynchronous=values.get("checkpoint.asynchronous", "false") == "true",
+        compilation_cache=values.get("compilation_cache"),
     )
 
 

@@ -40,6 +40,12 @@ def print_summary(folder: Path, summary: Mapping[str, Any]) -> None:
     console.print(table)
     for job in summary["failed_jobs"]:
         console.print(f"job {job['job']} {job['state']}: {job['what']}: {job['error']}", soft_wrap=True)
+    for job in summary.get("retried_jobs", []):
+        console.print(
+            f"job {job['job']} {job['state']} after {job['attempts']} attempts, the last one from prompt "
+            f"{job['resumed_at'] + 1}",
+            soft_wrap=True,
+        )
     console.print(f"run: {folder}", soft_wrap=True)
 
 

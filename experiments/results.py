@@ -67,12 +67,17 @@ def _column_type(name: str) -> Any:
 
 def write_table(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write `results.parquet` and `results.csv` in `folder`. Lists (`tokens`, `final_motor`) are JSON text in both."""
+    write_bytes(folder / "results.parquet", table_bytes(rows))
+    write_bytes(folder / "results.csv", csv_bytes(rows))
+
+
+def table_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the rows as a Parquet file."""
     import pyarrow.parquet
 
     sink = io.BytesIO()
     pyarrow.parquet.write_table(to_table(rows), sink)
-    write_bytes(folder / "results.parquet", sink.getvalue())
-    write_bytes(folder / "results.csv", csv_bytes(rows))
+    return sink.getvalue()
 
 
 def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:

@@ -23,6 +23,9 @@ PLAN = "plan.json"
 STATUS = "status.json"
 LOCK = ".lock"
 REPORT = "report.html"
+LAUNCHER = ".launcher"
+"""What a launcher leaves in a run folder (pickled jobs, its logs): no part of the record, and no manifest lists it."""
+
 SCHEMA_VERSION = "1.0.0"
 DEFAULT_PARENT = "runs"
 MAX_JSON_BYTES = 64 * 1024 * 1024
@@ -103,6 +106,8 @@ def listed_files(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
         is_leftover = path.name.startswith(".") and path.name.endswith(".tmp")
+        if relative.partition("/")[0] == LAUNCHER:
+            continue
         if path.is_file() and relative not in (MANIFEST, LOCK, REPORT) and not is_leftover:
             yield relative
 

@@ -125,7 +125,7 @@ def _check_rows(
         chosen = mine if all_rows else _sample(mine)
         if not chosen:
             continue
-        again, _ = evaluate(settings, [Prompt(row["prompt_id"], row["prompt"]) for row in chosen])
+        again, _, _ = evaluate(settings, [Prompt(row["prompt_id"], row["prompt"]) for row in chosen])
         for row in again:
             recorded = by_key[row_key(row)]
             differences = _differences(recorded, row)

@@ -4,6 +4,9 @@ Three programs run in turn, N times each, in processes of their own: an empty on
 that also loads the safety pack. Medians of processor time (user and system, which other work on the machine moves less
 than elapsed time) and the differences to the empty one are printed in milliseconds; `load` is one call in a warm
 process.
+
+With `--sweeps N` a sweep of four prompts is run N times without a compilation cache, with an empty one and with the one
+that the run before filled; medians of elapsed and processor seconds.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 from engine.base.origin import engine_root
@@ -37,6 +41,29 @@ def measure(runs: int) -> dict[str, float]:
         "check on top": medians["check"] - medians["interpreter"],
         "load": _warm_load(runs),
     }
+
+
+def measure_sweeps(runs: int) -> dict[str, float]:
+    """Return medians in seconds of a small sweep without, with an empty and with a filled compilation cache."""
+    times: dict[str, list[float]] = {}
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as folder:
+            cache = f"compilation_cache={folder}/cache"
+            for name, extra in (("no cache", []), ("empty cache", [cache]), ("filled cache", [cache])):
+                arguments = ["limit=4", f"hydra.run.dir={folder}/{name.replace(' ', '-')}", *extra]
+                before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+                subprocess.run(
+                    [sys.executable, "-m", "engine.cli", "sweep", *arguments],
+                    cwd=engine_root(),
+                    env=_environment(),
+                    check=True,
+                    capture_output=True,
+                )
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                times.setdefault(f"{name}, elapsed", []).append(time.perf_counter() - began)
+                used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                times.setdefault(f"{name}, processor", []).append(used)
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def _processor_seconds(program: str) -> float:
@@ -65,13 +92,15 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="startup", description=__doc__, allow_abbrev=False)
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--sweeps", type=int, default=0, help="time N small sweeps by compilation cache instead")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
-    result = measure(options.runs)
+    unit = "s" if options.sweeps else "ms"
+    result = measure_sweeps(options.sweeps) if options.sweeps else measure(options.runs)
     if options.json:
         print(json.dumps({name: round(value, 3) for name, value in result.items()}, indent=2))
     else:
-        print("\n".join(f"{name:<14} {value:8.2f} ms" for name, value in result.items()))
+        print("\n".join(f"{name:<24} {value:8.2f} {unit}" for name, value in result.items()))
     return 0
 
 
