@@ -7,13 +7,11 @@ request says `truncate: false`, and a service that cannot take the text then ans
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.base.errors import ConfigError
 from engine.instruments.embed.base import Embedded
-from engine.instruments.embed.rows import matrix
-from engine.instruments.service import ServiceError, post_json, service_url
+from engine.instruments.embed.rows import embed_in_batches
+from engine.instruments.service import post_json, service_url
 
 _DEFAULT_MODEL = "nomic-embed-text"
-_BATCH = 32
 
 
 class OllamaEmbedder:
@@ -36,23 +34,12 @@ class OllamaEmbedder:
         return {"endpoint": "/api/embed", "truncate": False, "normalisation": "of the service"}
 
     def embed(self, texts: Sequence[str]) -> Embedded:
-        """Return the service's vectors, or a reason. All batches must answer; nothing is filled in."""
-        rows: list[Any] = []
-        try:
-            url = f"{service_url('OLLAMA_HOST', 'http://127.0.0.1:11434')}/api/embed"
-            for at in range(0, len(texts), _BATCH):
-                part = list(texts[at : at + _BATCH])
-                payload = {"model": self._model, "input": part, "truncate": False}
-                answer = post_json(url, payload, timeout=self._timeout)
-                got = answer.get("embeddings") if isinstance(answer, dict) else None
-                if not isinstance(got, list) or len(got) != len(part):
-                    return Embedded.failed("embed_malformed", f"{url}: expected {len(part)} embeddings in the answer")
-                rows += got
-        except ServiceError as error:
-            return Embedded.failed("embed_malformed" if error.kind == "malformed" else "embed_unavailable", str(error))
-        except ConfigError as error:
-            return Embedded.failed("embed_unavailable", str(error))
-        vectors = matrix(rows, len(texts))
-        if isinstance(vectors, str):
-            return Embedded.failed("embed_malformed", f"{url}: {vectors}")
-        return Embedded(vectors, "ok", windows=(1,) * len(texts), truncated=(False,) * len(texts))
+        """Return the service's vectors in the order of `texts`, or a reason."""
+        return embed_in_batches(
+            texts, lambda: f"{service_url('OLLAMA_HOST', 'http://127.0.0.1:11434')}/api/embed", self._ask
+        )
+
+    def _ask(self, url: str, part: list[str]) -> list[Any] | None:
+        answer = post_json(url, {"model": self._model, "input": part, "truncate": False}, timeout=self._timeout)
+        rows = answer.get("embeddings") if isinstance(answer, dict) else None
+        return rows if isinstance(rows, list) else None

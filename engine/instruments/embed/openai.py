@@ -7,13 +7,11 @@ contacted unless named), the key, if one is needed, `OPENAI_API_KEY`. It is sent
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.base.errors import ConfigError
 from engine.instruments.embed.base import Embedded
-from engine.instruments.embed.rows import matrix
-from engine.instruments.service import ServiceError, bearer, post_json, service_url
+from engine.instruments.embed.rows import embed_in_batches
+from engine.instruments.service import bearer, post_json, service_url
 
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
-_BATCH = 32
 
 
 class OpenAIEmbedder:
@@ -38,25 +36,12 @@ class OpenAIEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Return the service's vectors in the order of `texts`, or a reason."""
-        rows: list[Any] = []
-        try:
-            url = f"{service_url('OPENAI_BASE_URL', DEFAULT_URL)}/embeddings"
-            headers = bearer("OPENAI_API_KEY")
-            for at in range(0, len(texts), _BATCH):
-                part = list(texts[at : at + _BATCH])
-                payload = {"model": self._model, "input": part, "encoding_format": "float"}
-                got = _ordered(post_json(url, payload, timeout=self._timeout, headers=headers), len(part))
-                if got is None:
-                    return Embedded.failed("embed_malformed", f"{url}: expected {len(part)} indexed embeddings")
-                rows += got
-        except ServiceError as error:
-            return Embedded.failed("embed_malformed" if error.kind == "malformed" else "embed_unavailable", str(error))
-        except ConfigError as error:
-            return Embedded.failed("embed_unavailable", str(error))
-        vectors = matrix(rows, len(texts))
-        if isinstance(vectors, str):
-            return Embedded.failed("embed_malformed", f"{url}: {vectors}")
-        return Embedded(vectors, "ok", windows=(1,) * len(texts), truncated=(False,) * len(texts))
+        return embed_in_batches(texts, lambda: f"{service_url('OPENAI_BASE_URL', DEFAULT_URL)}/embeddings", self._ask)
+
+    def _ask(self, url: str, part: list[str]) -> list[Any] | None:
+        payload = {"model": self._model, "input": part, "encoding_format": "float"}
+        answer = post_json(url, payload, timeout=self._timeout, headers=bearer("OPENAI_API_KEY"))
+        return _ordered(answer, len(part))
 
 
 def _ordered(answer: Any, count: int) -> list[Any] | None:

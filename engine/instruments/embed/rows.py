@@ -1,11 +1,43 @@
-"""Rows of numbers from a service's JSON, checked before they become an array."""
+"""What the two embedding services share: texts in batches, and rows of numbers checked before they become an array."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
+from engine.base.errors import ConfigError
+from engine.instruments.embed.base import Embedded
+from engine.instruments.service import ServiceError
+
 _MAX_DIMENSIONS = 65536
+_BATCH = 32
+
+
+def embed_in_batches(
+    texts: Sequence[str], address: Callable[[], str], ask: Callable[[str, list[str]], list[Any] | None]
+) -> Embedded:
+    """Return a service's vectors in the order of `texts`, or a reason. All batches must answer; nothing is filled in.
+
+    `address` gives the URL; `ask(url, part)` the rows of one batch, or None where the answer holds no such rows.
+    """
+    rows: list[Any] = []
+    try:
+        url = address()
+        for at in range(0, len(texts), _BATCH):
+            part = list(texts[at : at + _BATCH])
+            got = ask(url, part)
+            if got is None or len(got) != len(part):
+                return Embedded.failed("embed_malformed", f"{url}: expected {len(part)} embeddings in the answer")
+            rows += got
+    except ServiceError as error:
+        return Embedded.failed("embed_malformed" if error.kind == "malformed" else "embed_unavailable", str(error))
+    except ConfigError as error:
+        return Embedded.failed("embed_unavailable", str(error))
+    vectors = matrix(rows, len(texts))
+    if isinstance(vectors, str):
+        return Embedded.failed("embed_malformed", f"{url}: {vectors}")
+    return Embedded(vectors, "ok", windows=(1,) * len(texts), truncated=(False,) * len(texts))
 
 
 def matrix(rows: Any, count: int) -> Float64[np.ndarray, "texts dimensions"] | str:

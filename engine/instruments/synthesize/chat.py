@@ -1,7 +1,10 @@
 """What the two chat services share: how an answer's fields become a `Generated`, and nothing is taken on trust."""
 
+from collections.abc import Callable
+
+from engine.base.errors import ConfigError
 from engine.instruments.service import ServiceError
-from engine.instruments.synthesize.base import Generated
+from engine.instruments.synthesize.base import Generated, GenerationRequest
 
 TEMPERATURE = 0.7
 MAX_TOKENS = 4096
@@ -16,6 +19,21 @@ def from_answer(content: object, thinking: object, reason: object, measured: dic
     return Generated(content, "stop", thinking=thinking or "", measured=measured)
 
 
-def from_error(error: ServiceError) -> Generated:
-    """Return the failure of a service as a result with its kind as the reason."""
-    return Generated("", error.kind, detail=str(error))
+def messages(request: GenerationRequest) -> list[dict[str, str]]:
+    """Return the request as the two messages of a chat: all that a service is told of it."""
+    return [{"role": "system", "content": request.system}, {"role": "user", "content": request.prompt}]
+
+
+def guarded(ask: Callable[[], Generated]) -> Generated:
+    """Return what `ask` gives; the failure of a service or of its address is a result with its kind as the reason."""
+    try:
+        return ask()
+    except ServiceError as error:
+        return Generated("", error.kind, detail=str(error))
+    except ConfigError as error:
+        return Generated("", "unavailable", detail=str(error))
+
+
+def field(value: object, name: str) -> object:
+    """Return a field of a JSON object, or None where there is none or `value` is no object."""
+    return value.get(name) if isinstance(value, dict) else None

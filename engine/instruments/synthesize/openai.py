@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import ConfigError
 from engine.instruments.embed.openai import DEFAULT_URL
-from engine.instruments.service import ServiceError, bearer, post_json, service_url
+from engine.instruments.service import bearer, post_json, service_url
 from engine.instruments.synthesize.base import Generated, GenerationRequest
-from engine.instruments.synthesize.chat import MAX_TOKENS, TEMPERATURE, from_answer, from_error
+from engine.instruments.synthesize.chat import MAX_TOKENS, TEMPERATURE, field, from_answer, guarded, messages
 
 
 class OpenAIGenerator:
@@ -31,27 +30,22 @@ class OpenAIGenerator:
 
     def generate(self, request: GenerationRequest) -> Generated:
         """Return the service's text, or why there is none."""
+        return guarded(lambda: self._ask(request))
+
+    def _ask(self, request: GenerationRequest) -> Generated:
+        url = f"{service_url('OPENAI_BASE_URL', DEFAULT_URL)}/chat/completions"
         payload = {
             "model": self._model,
-            "messages": [
-                {"role": "system", "content": request.system},
-                {"role": "user", "content": request.prompt},
-            ],
+            "messages": messages(request),
             "temperature": TEMPERATURE,
             "max_tokens": MAX_TOKENS,
             "seed": request.key,
             "stream": False,
         }
-        try:
-            url = f"{service_url('OPENAI_BASE_URL', DEFAULT_URL)}/chat/completions"
-            answer = post_json(url, payload, timeout=self._timeout, headers=bearer("OPENAI_API_KEY"))
-        except ServiceError as error:
-            return from_error(error)
-        except ConfigError as error:
-            return Generated("", "unavailable", detail=str(error))
-        choices = answer.get("choices") if isinstance(answer, dict) else None
-        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        message = choice.get("message")
-        message = message if isinstance(message, dict) else {}
-        thinking = message.get("reasoning_content")
-        return from_answer(message.get("content"), thinking, choice.get("finish_reason"), {})
+        answer = post_json(url, payload, timeout=self._timeout, headers=bearer("OPENAI_API_KEY"))
+        choices = field(answer, "choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = field(choice, "message")
+        return from_answer(
+            field(message, "content"), field(message, "reasoning_content"), field(choice, "finish_reason"), {}
+        )
