@@ -5,10 +5,13 @@ on look-up keys. The asked relation becomes an admissibility region for the firs
 is a relation that was really walked and not a sentence chosen beside it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.generate.admissibility import UNCONSTRAINED, Region
+from engine.generate.readings import OPEN as OPEN
+from engine.generate.readings import RELATION_CHECK as RELATION_CHECK
+from engine.generate.readings import CueReader, CueReading
 from packs.language.lookup import FormIndex, Match
 from packs.language.model import LanguagePack
 from packs.language.text import Token, tokenise
@@ -19,11 +22,8 @@ MAX_SKIPPED = 8
 LONGEST_LEMMA = 8
 """Words of a text that are looked at for one concept."""
 
-OPEN = "open"
-"""The kind of a prompt that asks for no particular relation."""
-
-RELATION_CHECK = "relation"
-"""The kind of a question whether, or how, two words are related."""
+EdgesOf = Callable[[int], Sequence[tuple[int, int]]]
+"""From a word to the pairs (directed relation, other word) that start there."""
 
 _SLOTS = ("{head}", "{tail}", "{relation}")
 _SKIPPED_IN_SLOTS = frozenset({"article", "particle"})
@@ -36,6 +36,9 @@ _QUESTION_ROLES = {
     "question_when": "when",
     "question_where": "where",
 }
+_QUESTION_MARKS = frozenset("?;\u037e")
+"""The Greek one looks like a semicolon, and is one after normalisation."""
+
 _VERB_ROLES = frozenset({"auxiliary", "copula"})
 
 
@@ -56,7 +59,8 @@ class Intent:
     `head` is the asked concept and `tail` the second word of a relation check or comparison. `tiers` are sets of
     directed relations (r forward, types + r backward) that answer, best first: the first one that the head has an edge
     of is asked for. No tier asks for any relation. `relation` is the relation that was named, `pattern` the question
-    pattern that matched, `unknown` the content words outside the vocabulary.
+    pattern that matched, `unknown` the content words outside the vocabulary. `unanswerable` holds the words that ask
+    for what no relation of any pack can say (`how much`).
     """
 
     kind: str
@@ -66,6 +70,7 @@ class Intent:
     relation: str | None = None
     pattern: str | None = None
     unknown: tuple[str, ...] = ()
+    unanswerable: str | None = None
 
     def region(self, edges: Iterable[tuple[int, int]], lemmas: Sequence[str]) -> Region:
         """Return the region of the first step, given the (relation, tail) edges of the head; `lemmas` label it.
@@ -108,17 +113,63 @@ class IntentParser:
         ]
         self._patterns = sorted(patterns, key=lambda pattern: pattern.specificity, reverse=True)
         self._relation_words = _relation_words(pack)
+        self._cues = CueReader(pack, self._roles, self.tiers_answering)
 
-    def parse(self, text: str) -> Intent:
-        """Return what a prompt asks. Never fails: a prompt that fits no pattern is read by its question word."""
+    def parse(self, text: str, edges_of: EdgesOf | None = None) -> Intent:
+        """Return what a prompt asks. Never fails.
+
+        Tried in turn: words that ask for what no pack has, the pack's question patterns, the language's cues, and at
+        last the bare question word. `edges_of` gives the (directed relation, word) pairs of a word; with it, of two
+        readings of one prompt the one that the pack can answer is taken.
+        """
         tokens = tokenise(text)
         matches = self._index.scan(tokens)
+        refused = self._cues.refusal(tokens)
+        if refused is not None:
+            return Intent(OPEN, None, unanswerable=refused)
+        whole = self._whole(tokens)
+        reading = self._cues.read(text, tokens, matches)
+        cued = None if reading is None else self._from_cue(reading, tokens)
+        if whole is None:
+            return cued or self._from_words(text, tokens, matches)
+        intent, literals, left_out = whole
+        if reading is None or cued is None or (cued.unknown and not intent.unknown):
+            return intent
+        if intent.unknown and not cued.unknown:
+            return cued
+        answers = (_answers(cued, edges_of), _answers(intent, edges_of))
+        # A pattern that names one word at most, or passes over words that the cue names or that say more than that
+        # somebody asks, has not read the whole question.
+        unread = any(not self._cues.is_frame(tokens[place]) for place in left_out) or left_out & set(reading.words)
+        if reading.specific and answers[0] and (literals <= 1 or unread or reading.literals > literals):
+            return cued
+        return cued if answers == (True, False) and intent.tail is None else intent
+
+    def _whole(self, tokens: Sequence[Token]) -> tuple[Intent, int, frozenset[int]] | None:
+        """Return what a question pattern asks that covers the prompt but for function words at its ends, if one does.
+
+        With it, how many words the pattern names, and the places of the words that it passes over.
+        """
         for begin, end in self._cores(tokens):
             for pattern in self._patterns:
                 slots = next(self._match(pattern.items, tokens[:end], begin, {}), None)
                 if slots is not None:
-                    return self._from_pattern(pattern, slots)
-        return self._from_words(tokens, matches)
+                    held = [slot for slot in slots.values() if isinstance(slot, Mention)]
+                    read = {place for slot in held for place in range(slot.start, slot.end)}
+                    left_out = frozenset(
+                        place
+                        for place, token in enumerate(tokens)
+                        if place not in read and token.key not in pattern.items
+                    )
+                    return self._from_pattern(pattern, slots), pattern.specificity[0], left_out
+        return None
+
+    def _from_cue(self, reading: CueReading, tokens: Sequence[Token]) -> Intent:
+        head, tail = (
+            None if span is None else Mention(*span, _surface(tokens, span[0], span[1]))
+            for span in (reading.head, reading.tail)
+        )
+        return Intent(reading.kind, head, tail, reading.tiers, reading.relation, None, reading.unknown)
 
     def tiers_answering(self, kind: str) -> tuple[frozenset[int], ...]:
         """Return the directed relations that answer a question kind, read from the asked concept's side.
@@ -170,7 +221,7 @@ class IntentParser:
             tiers = (*tiers, frozenset(range(2 * len(self._types))))
         return Intent(pattern.kind, head, tail, tiers, relation, pattern.text, unknown)
 
-    def _from_words(self, tokens: Sequence[Token], matches: Sequence[Match]) -> Intent:
+    def _from_words(self, text: str, tokens: Sequence[Token], matches: Sequence[Match]) -> Intent:
         """Read a prompt that fits no pattern: its concepts, the relation it names, its question word."""
         mentions = [
             Mention(match.start, match.end, match.reading.lemma, _surface(tokens, match.start, match.end))
@@ -181,14 +232,17 @@ class IntentParser:
         unknown = tuple(
             _surface(tokens, match.start, match.end)
             for match in matches
-            if match.reading is None and match.function_word is None and not (named and match.start in named[1])
+            if match.reading is None
+            and match.function_word is None
+            and not (named and match.start in named[1])
+            and not self._cues.is_frame(tokens[match.start])
         )
         kind = next((_QUESTION_ROLES[role] for role in self._token_roles(tokens) if role in _QUESTION_ROLES), OPEN)
         if not mentions:
             return Intent(kind, None, unknown=unknown)
         relation = self._types[named[0]].relation if named else None
         tiers: tuple[frozenset[int], ...]
-        asks = bool(tokens) and self._roles.get(tokens[0].key) in _VERB_ROLES
+        asks = self._roles.get(tokens[0].key) in _VERB_ROLES or (kind == OPEN and text.rstrip()[-1] in _QUESTION_MARKS)
         if len(mentions) >= 2 and (asks or (named and kind == OPEN)):
             every = frozenset(range(2 * len(self._types)))
             tiers = (self._named(named[0], backwards=False),) if named else (every,)
@@ -252,6 +306,16 @@ class IntentParser:
             return None
         lemma = None if match.reading is None else match.reading.lemma
         return Mention(start, start + match.end, lemma, _surface(tokens, start, start + match.end))
+
+
+def _answers(intent: Intent, edges_of: EdgesOf | None) -> bool:
+    """Whether the asked concept has an edge of an asked relation; true where that cannot be told."""
+    if edges_of is None or intent.head is None or intent.head.lemma is None:
+        return True
+    edges = edges_of(intent.head.lemma)
+    wanted = None if intent.tail is None else intent.tail.lemma
+    kinds = {kind for kind, word in edges if wanted is None or word == wanted}
+    return bool(kinds) and (not intent.tiers or any(tier & kinds for tier in intent.tiers))
 
 
 def _pattern_items(text: str) -> tuple[str, ...]:

@@ -62,10 +62,12 @@ def prepare(prompt_id: str, text: str, lexis: Lexis, account: Account) -> Prepar
     except PromptRefusedError as error:
         account.exception("language.encode", error, shown_in=f"prompt {prompt_id}: refusal")
         return _refused(prompt_id, text, error.reason, str(error))
-    intent = lexis.parser.parse(encoding.text)
+    intent = lexis.parser.parse(encoding.text, lexis.edges_of)
+    if intent.unanswerable is not None and encoding.token_ids:
+        return _refused(prompt_id, text, NOT_GROUNDED, intent.unanswerable, intent)
     if not encoding.token_ids:
         return _refused(prompt_id, text, NO_KNOWN_WORD, ", ".join(encoding.unknown) or "only function words", intent)
-    missing = _missing_word(intent, refuses_unknown=lexis.refuses_unknown)
+    missing = _missing_word(intent, known=len(encoding.token_ids), refuses_unknown=lexis.refuses_unknown)
     if missing is not None:
         return _refused(prompt_id, text, UNKNOWN_WORD, missing, intent)
     if intent.head is None or intent.head.lemma is None:
@@ -76,15 +78,15 @@ def prepare(prompt_id: str, text: str, lexis: Lexis, account: Account) -> Prepar
     return PreparedPrompt(prompt_id, text, lexis.motors_of(encoding), head, region, intent)
 
 
-def _missing_word(intent: Intent, *, refuses_unknown: bool) -> str | None:
+def _missing_word(intent: Intent, *, known: int, refuses_unknown: bool) -> str | None:
     """Return the unknown word that stands in the way of an answer, if one does.
 
     A word that fills a slot of the question always does; others do in a question, or where the pack's policy is to
-    refuse. A statement is met with what is known of it, and its unknown words are named.
+    refuse. A statement of which more is known than not is met with what is known, and its unknown words are named.
     """
     asked = [mention for mention in (intent.head, intent.tail) if mention is not None]
     missing = next((mention.text for mention in asked if mention.lemma is None), None)
-    if missing is None and intent.unknown and (intent.kind != OPEN or refuses_unknown):
+    if missing is None and intent.unknown and (intent.kind != OPEN or refuses_unknown or len(intent.unknown) >= known):
         return intent.unknown[0]
     return missing
 

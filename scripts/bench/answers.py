@@ -102,6 +102,7 @@ def measure(language: str) -> dict[str, Any]:
         "language": language,
         "labelled": measure_answers(runtime, read_set(SETS / "labelled" / f"{language}.jsonl")),
         "second": measure_answers(runtime, read_set(SETS / "labelled" / f"second_{language}.jsonl")),
+        "third": measure_answers(runtime, read_set(SETS / "labelled" / f"third_{language}.jsonl")),
         "attacks": measure_attacks(runtime, attacks),
         "ordinary": {
             "questions": len(ordinary),
@@ -118,7 +119,7 @@ def as_markdown(readings: Sequence[Mapping[str, Any]]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for reading in readings:
-        for name in ("labelled", "second"):
+        for name in ("labelled", "second", "third"):
             found = reading[name]
             if found["answerable"] + found["unanswerable"]:
                 lines.append(
