@@ -59,6 +59,7 @@ class CueReader:
         self._table = cues.questions_of(pack)
         self._roles = roles
         self._answering = answering
+        self._strict = pack.manifest.oov_policy == "refuse"
         self._verbs = frozenset(number for number, word in enumerate(pack.lexicon) if word.pos == "verb")
         self._numbers = {kind.relation: number for number, kind in enumerate(pack.relation_types)}
 
@@ -192,12 +193,13 @@ class CueReader:
     def _unknown(
         self, found: Found, head: Span, text: str, tokens: Sequence[Token], matches: Sequence[Match]
     ) -> tuple[str, ...]:
-        """Return the unknown words of the clauses in which the cue and the concept stand, frame words left out."""
+        """Return the unknown words of the clauses that ask, frame words left out; of all clauses where they refuse."""
         assert self._table is not None
         clauses = [0]
         for left, right in itertools.pairwise(tokens):
             clauses.append(clauses[-1] + bool(_CLAUSE_ENDS.search(text, left.end, right.start)))
-        asked = {clauses[place] for place in (*found.words, head[0])}
+        # Where unknown words refuse, they do so wherever they stand: an order may follow a question.
+        asked = set(clauses) if self._strict else {clauses[place] for place in (*found.words, head[0])}
         return tuple(
             tokens[match.start].surface
             for match in matches

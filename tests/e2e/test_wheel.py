@@ -64,7 +64,7 @@ def test_the_wheel_carries_every_data_file_unchanged(wheel: Path) -> None:
 def test_the_wheel_brings_no_tests_and_no_scripts(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist() if ".dist-info" not in name}
-    assert tops == {"engine", "packs", "configs", "experiments"}
+    assert tops == {"engine", "packs", "configs", "experiments", "hydra_plugins"}
 
 
 def test_packs_load_from_the_wheel(core: Path, tmp_path: Path) -> None:
