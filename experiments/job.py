@@ -20,12 +20,11 @@ from engine.base.errors import CheckpointMismatchError, CoreError
 from experiments.config import JobSettings, settings_from
 from experiments.guard import check_composed, check_config_package, check_plugin_locations
 from experiments.prompts import Prompt, load_prompts
-from experiments.rundir import PLAN, STATUS, file_sha256, read_json, write_bytes, write_json
+from experiments.rundir import PLAN, RESULTS, STATUS, file_sha256, finished, read_json, write_bytes, write_json
 from experiments.segments import Gathered, Segments, forget_segments, run_segments, settings_sha256
 from packs.errors import SafetyOverrideError
 
 LOG = logging.getLogger("corefield.sweep")
-RESULTS = "results.parquet"
 
 
 def run_job(composed: Any) -> None:
@@ -185,14 +184,8 @@ def _planned_job(plan: Mapping[str, Any], number: str, settings: JobSettings) ->
 
 def _is_done(folder: Path, settings: JobSettings, plan: Mapping[str, Any]) -> bool:
     """Return whether an earlier attempt finished this job and left its results undamaged."""
-    if not plan["resumed"] or not (folder / RESULTS).is_file():
-        return False
-    try:
-        status = read_json(folder / STATUS)
-    except CoreError:
-        return False
-    is_same = status.get("state") == "done" and status.get("settings") == settings.as_dict()
-    return is_same and status.get("results_sha256") == file_sha256(folder / RESULTS)
+    status = finished(folder) if plan["resumed"] else None
+    return status is not None and status.get("settings") == settings.as_dict()
 
 
 def _write_config(folder: Path, settings: JobSettings) -> None:

@@ -15,7 +15,7 @@ from engine.base.errors import ConfigError
 from experiments import overrides, rundir
 from experiments.config import register_schema
 from experiments.guard import check_config_package, check_plugin_locations
-from experiments.job import RESULTS, run_job
+from experiments.job import run_job
 from experiments.overrides import CommandLine
 from experiments.packs_path import GROUPS, new_ids
 from experiments.planning import Plan, make_plan, read_plan
@@ -116,7 +116,7 @@ def gather(plan: Plan, folder: Path, attempts: Mapping[int, int] | None = None) 
             made = {"attempts": (attempts or {})[number], "state": status["state"]}
             retried.append({"job": number, **made, "resumed_at": status.get("resumed_at", 0)})
         if status["state"] == "done":
-            rows += read_rows(folder / "jobs" / str(number) / RESULTS)
+            rows += read_rows(folder / "jobs" / str(number) / rundir.RESULTS)
         else:
             what = f"identity={settings.identity} language={settings.language} seed={settings.seed}"
             failed.append({"job": number, "state": status["state"], "what": what, "error": _error_of(status)})

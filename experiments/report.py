@@ -9,8 +9,8 @@ from typing import Any
 from engine.base.errors import RecordError
 from experiments import rundir
 from experiments.figures import draw_residual_by_step, figures, rendered
-from experiments.job import RESULTS
 from experiments.results import read_rows
+from experiments.rundir import RESULTS
 from experiments.summary import summarise
 
 STYLE = """\

@@ -21,6 +21,7 @@ from packs.errors import PackFormatError
 MANIFEST = "manifest.json"
 PLAN = "plan.json"
 STATUS = "status.json"
+RESULTS = "results.parquet"
 LOCK = ".lock"
 REPORT = "report.html"
 LAUNCHER = ".launcher"
@@ -99,6 +100,16 @@ def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hex."""
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """Return a job's status where it says that the job is done and its table is the one it names, else None."""
+    try:
+        status = read_json(folder / STATUS)
+        is_done = status.get("state") == "done" and status.get("results_sha256") == file_sha256(folder / RESULTS)
+    except (RecordError, OSError):
+        return None
+    return status if is_done else None
 
 
 def listed_files(folder: Path) -> Iterator[str]:

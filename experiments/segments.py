@@ -6,8 +6,6 @@ the SHA-256 of every table so far. Nothing of a checkpoint is used before the sa
 A job that is done needs neither, and both are removed.
 """
 
-import hashlib
-import json
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +20,8 @@ from engine.base.errors import CheckpointMismatchError
 from experiments.prompts import Prompt
 from experiments.results import Row, read_rows, table_bytes
 from experiments.rundir import file_sha256, write_bytes
+from packs.seal import sha256_hex
+from packs.strict_json import canonical_bytes
 
 if TYPE_CHECKING:
     from engine.checkpoint import CheckpointStore
@@ -63,7 +63,7 @@ class Gathered:
 
 def settings_sha256(config: Mapping[str, Any]) -> str:
     """Return the digest of a job's resolved configuration in canonical JSON."""
-    return hashlib.sha256(json.dumps(config, sort_keys=True, allow_nan=False).encode("utf-8")).hexdigest()
+    return sha256_hex(canonical_bytes(config))
 
 
 def run_segments(

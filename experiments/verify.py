@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.errors import CoreError, RecordError
 from experiments import rundir
 from experiments.config import JobSettings
-from experiments.job import RESULTS, evaluate
+from experiments.job import evaluate
 from experiments.packs_path import GROUPS, pack_sha256
 from experiments.prompts import Prompt
 from experiments.results import Row, csv_bytes, read_rows, row_key
@@ -68,7 +68,7 @@ def verify_run(folder: Path, *, all_rows: bool = False) -> Findings:
         return findings
     findings.checked.append(f"SHA-256 of {len(list(rundir.listed_files(folder)))} files")
     plan = rundir.read_json(folder / rundir.PLAN)
-    rows = read_rows(folder / RESULTS)
+    rows = read_rows(folder / rundir.RESULTS)
     _check_tables(folder, plan, rows, findings)
     if _check_packs(plan, findings):
         _check_rows(folder, plan, rows, findings, all_rows=all_rows)
@@ -80,7 +80,7 @@ def verify_run(folder: Path, *, all_rows: bool = False) -> Findings:
 def _check_tables(folder: Path, plan: Mapping[str, Any], rows: Sequence[Row], findings: Findings) -> None:
     gathered: list[Row] = []
     for number in range(len(plan["jobs"])):
-        path = folder / "jobs" / str(number) / RESULTS
+        path = folder / "jobs" / str(number) / rundir.RESULTS
         if path.is_file():
             gathered += read_rows(path)
         else:

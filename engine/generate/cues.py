@@ -6,12 +6,13 @@ English too; a pack whose function words are of none of these languages has no t
 """
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
 from packs.language.model import LanguagePack
-from packs.language.text import tokenise
+from packs.language.text import tokenise, word_key
 
 LANGUAGES = ("en", "he", "grc")
 
@@ -20,9 +21,11 @@ LONGEST_GAP = 12
 
 BEFORE, INSIDE, AFTER = range(3)
 GAP = "*"
-REFUSED = "!"
 _NOTHING = "."
-_SECTIONS = ("refuse", "specific", "general")
+REFUSE = "refuse"
+"""The section of words that ask for what no pack has; its cues are words alone."""
+
+_SECTIONS = (REFUSE, "specific", "general")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Cue:
     """Words that ask, each a set of look-up keys or a gap, and what is asked of a concept before, inside and after.
 
     An entry of `asks` is `r>` (the concept is the head of relation r), `r<` (its tail), `r=` (either) or `?kind` (the
-    relations that answer that kind of question), best first; `!` asks for what no pack has.
+    relations that answer that kind of question), best first. Cues of the section `refuse` ask nothing of a concept.
     """
 
     section: str
@@ -82,7 +85,7 @@ class Found:
 
 def questions_of(pack: LanguagePack) -> Questions | None:
     """Return the table of the language that a pack speaks, by its function words, or None."""
-    words = {_key(word.word) for word in pack.function_words}
+    words = {word_key(word.word) for word in pack.function_words}
     for language in LANGUAGES:
         table = load_questions(language)
         if table.markers <= words:
@@ -94,18 +97,15 @@ def questions_of(pack: LanguagePack) -> Questions | None:
 def load_questions(language: str) -> Questions:
     """Return the table of a language in `LANGUAGES`. Raises `ValueError` at a line that is no cue: a fault of ours."""
     text = (resources.files(__package__) / "questions" / f"{language}.tsv").read_text("utf-8")
-    section, words, cues = (
-        "",
-        dict[str, set[str]](language=set(), classifier=set(), prefix=set(), frame=set()),
-        list[Cue](),
-    )
+    section, cues = "", list[Cue]()
+    words: dict[str, set[str]] = {"language": set(), "classifier": set(), "prefix": set(), "frame": set()}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("#") or not line.strip():
             continue
         if line.startswith("["):
             section = line.strip("[]")
         elif section in words:
-            words[section].update(key for word in line.split() for key in _keys(word))
+            words[section].update(token.key for token in tokenise(line))
         elif section in _SECTIONS:
             cues.append(_cue(section, line, f"{language}.tsv:{number}"))
         else:
@@ -113,16 +113,18 @@ def load_questions(language: str) -> Questions:
     # Sections in their order, then the cues that name most words; `sorted` keeps the table's order among equals.
     ranked = sorted(cues, key=lambda cue: (_SECTIONS.index(cue.section), -cue.literals))
     return Questions(
-        frozenset(words["language"]),
-        frozenset(words["classifier"]),
-        frozenset(words["prefix"]),
-        frozenset(words["frame"]),
-        tuple(ranked),
+        markers=frozenset(words["language"]),
+        classifiers=frozenset(words["classifier"]),
+        prefixes=frozenset(words["prefix"]),
+        frame=frozenset(words["frame"]),
+        cues=tuple(ranked),
     )
 
 
 def find(cue: Cue, keys: Sequence[str]) -> Iterator[Found]:
     """Yield each place in a text where a cue stands, from left to right, with the shortest gap first."""
+    if any(item is not None and item.isdisjoint(keys) for item in cue.items):
+        return
     for at in range(len(keys)):
         yield from _found_at(cue, keys, at, 0, (), range(0))
 
@@ -140,24 +142,14 @@ def _found_at(cue: Cue, keys: Sequence[str], at: int, item: int, words: tuple[in
 
 
 def _cue(section: str, line: str, where: str) -> Cue:
-    columns = line.split("\t")
-    if len(columns) != 4:
-        raise ValueError(f"{where}: {len(columns)} columns, where four have to be")
-    items: list[frozenset[str] | None] = []
-    for word in columns[0].split():
-        items.append(None if word == GAP else frozenset(key for choice in word.split("|") for key in _keys(choice)[:1]))
-    asks = [tuple(ask for ask in column.split(",") if ask != _NOTHING) for column in columns[1:]]
-    for ask in (ask for column in asks for ask in column):
-        if ask != REFUSED and not ask.startswith("?") and ask[-1] not in "<>=":
-            raise ValueError(f"{where}: {ask} asks for nothing")
+    words, *columns = line.split("\t")
+    if len(columns) != (0 if section == REFUSE else 3):
+        raise ValueError(f"{where}: a cue has three columns behind its words, one that refuses none")
+    items = [None if word == GAP else frozenset(map(word_key, word.split("|"))) for word in words.split()]
     if not items or items[0] is None:
         raise ValueError(f"{where}: a cue begins with a word")
+    asks = [tuple(ask for ask in column.split(",") if ask != _NOTHING) for column in columns] or [(), (), ()]
+    for ask in itertools.chain(*asks):
+        if not ask.startswith("?") and ask[-1] not in "<>=":
+            raise ValueError(f"{where}: {ask} asks for nothing")
     return Cue(section, tuple(items), (asks[0], asks[1], asks[2]))
-
-
-def _keys(word: str) -> tuple[str, ...]:
-    return tuple(token.key for token in tokenise(word))
-
-
-def _key(word: str) -> str:
-    return " ".join(_keys(word))

@@ -1,20 +1,20 @@
 """What a prompt asks: which concept, which kind of relation, and about which other word.
 
-The question patterns, relation words and question words are data of the language pack; this module only matches them
-on look-up keys. The asked relation becomes an admissibility region for the first step of the walk, so that the answer
-is a relation that was really walked and not a sentence chosen beside it.
+The question patterns, relation words and question words are data of the language pack, cues are data of the language;
+this module only matches them on look-up keys. The asked relation becomes an admissibility region for the first step of
+the walk, so that the answer is a relation that was really walked and not a sentence chosen beside it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.generate.admissibility import UNCONSTRAINED, Region
+from engine.generate.readings import CHECKING_ROLES, CueReader, CueReading
 from engine.generate.readings import OPEN as OPEN
 from engine.generate.readings import RELATION_CHECK as RELATION_CHECK
-from engine.generate.readings import CueReader, CueReading
 from packs.language.lookup import FormIndex, Match
 from packs.language.model import LanguagePack
-from packs.language.text import Token, tokenise
+from packs.language.text import Token, tokenise, word_key
 
 MAX_SKIPPED = 8
 """Function words that may be left out at either end of a question (`I would like to know`)."""
@@ -38,8 +38,6 @@ _QUESTION_ROLES = {
 }
 _QUESTION_MARKS = frozenset("?;\u037e")
 """The Greek one looks like a semicolon, and is one after normalisation."""
-
-_VERB_ROLES = frozenset({"auxiliary", "copula"})
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class IntentParser:
     def __init__(self, pack: LanguagePack, index: FormIndex) -> None:
         self._index = index
         self._types = pack.relation_types
-        self._roles = {_key(word.word): word.role for word in pack.function_words}
+        self._roles = {word_key(word.word): word.role for word in pack.function_words}
         patterns = [
             _Pattern(template.key, _pattern_items(template.text), template.text)
             for template in pack.templates
@@ -129,14 +127,14 @@ class IntentParser:
             return Intent(OPEN, None, unanswerable=refused)
         whole = self._whole(tokens)
         reading = self._cues.read(text, tokens, matches)
-        cued = None if reading is None else self._from_cue(reading, tokens)
+        if reading is None:
+            return whole[0] if whole else self._from_words(text, tokens, matches)
+        cued = self._from_cue(reading, tokens)
         if whole is None:
-            return cued or self._from_words(text, tokens, matches)
-        intent, literals, left_out = whole
-        if reading is None or cued is None or (cued.unknown and not intent.unknown):
-            return intent
-        if intent.unknown and not cued.unknown:
             return cued
+        intent, literals, left_out = whole
+        if bool(cued.unknown) != bool(intent.unknown):
+            return intent if cued.unknown else cued
         answers = (_answers(cued, edges_of), _answers(intent, edges_of))
         # A pattern that names one word at most, or passes over words that the cue names or that say more than that
         # somebody asks, has not read the whole question.
@@ -242,7 +240,9 @@ class IntentParser:
             return Intent(kind, None, unknown=unknown)
         relation = self._types[named[0]].relation if named else None
         tiers: tuple[frozenset[int], ...]
-        asks = self._roles.get(tokens[0].key) in _VERB_ROLES or (kind == OPEN and text.rstrip()[-1] in _QUESTION_MARKS)
+        asks = self._roles.get(tokens[0].key) in CHECKING_ROLES or (
+            kind == OPEN and text.rstrip()[-1] in _QUESTION_MARKS
+        )
         if len(mentions) >= 2 and (asks or (named and kind == OPEN)):
             every = frozenset(range(2 * len(self._types)))
             tiers = (self._named(named[0], backwards=False),) if named else (every,)
@@ -338,7 +338,3 @@ def _relation_words(pack: LanguagePack) -> tuple[tuple[tuple[str, ...], int], ..
 
 def _surface(tokens: Sequence[Token], start: int, end: int) -> str:
     return " ".join(token.surface for token in tokens[start:end])
-
-
-def _key(word: str) -> str:
-    return " ".join(token.key for token in tokenise(word))

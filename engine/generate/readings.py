@@ -26,7 +26,9 @@ ABOUT = "?about"
 LONGEST_QUESTION = 96
 """Words of a prompt that is searched for cues: the search is quadratic, and nobody asks one thing in more."""
 
-_CHECKING_ROLES = frozenset({"auxiliary", "copula"})
+CHECKING_ROLES = frozenset({"auxiliary", "copula"})
+"""Roles of the words that a question for yes or no begins with."""
+
 _QUESTION = "question_"
 _CLAUSE_ENDS = re.compile(r"[,:;.?!·—–()]")
 
@@ -91,7 +93,7 @@ class CueReader:
     def _found(self, keys: Sequence[str], *, refused: bool) -> Iterator[Found]:
         if self._table is not None and len(keys) <= LONGEST_QUESTION:
             for cue in self._table.cues:
-                if (cue.section == "refuse") == refused:
+                if (cue.section == cues.REFUSE) == refused:
                     yield from cues.find(cue, keys)
 
     def _concepts(self, found: Found, keys: Sequence[str], matches: Sequence[Match]) -> list[Span]:
@@ -139,7 +141,7 @@ class CueReader:
     def _checks(self, keys: Sequence[str]) -> bool:
         """Whether a prompt asks for yes or no: it begins with a verb or a particle of asking, and no question word."""
         roles = [self._roles.get(key, "") for key in keys]
-        return bool(roles) and roles[0] in _CHECKING_ROLES and not any(role.startswith(_QUESTION) for role in roles)
+        return bool(roles) and roles[0] in CHECKING_ROLES and not any(role.startswith(_QUESTION) for role in roles)
 
     def _states(self, found: Found, sides: Sequence[int], keys: Sequence[str]) -> bool:
         """Whether a cue stands between two concepts in a prompt without a question word: `X is part of Y, isn't it?`"""

@@ -17,7 +17,6 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext
 from omegaconf import OmegaConf, open_dict
 
-from engine.base.errors import RecordError
 from experiments import rundir
 
 STOP_SECONDS = 30.0
@@ -93,24 +92,13 @@ class QueueLauncher(Launcher):
                 Singleton.get_state(),
             )
             for place, overrides in enumerate(job_overrides)
-            if not (resumed and _says_done(sweep / "jobs" / str(initial_job_idx + place)))
+            if not (resumed and rundir.finished(sweep / "jobs" / str(initial_job_idx + place)))
         ]
         folder = sweep / rundir.LAUNCHER
         folder.mkdir(mode=0o700, exist_ok=True)
         if tasks:
             self.run_all(tasks, folder)
         return [_launched(overrides) for overrides in job_overrides]
-
-
-def _says_done(folder: Path) -> bool:
-    """Return whether a job's status and its table agree that it is done."""
-    try:
-        status = rundir.read_json(folder / rundir.STATUS)
-        return status.get("state") == "done" and status["results_sha256"] == rundir.file_sha256(
-            folder / "results.parquet"
-        )
-    except (RecordError, OSError, KeyError):
-        return False
 
 
 def _launched(overrides: Sequence[str]) -> JobReturn:

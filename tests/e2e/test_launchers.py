@@ -5,16 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.base.errors import CheckpointMismatchError
 from experiments import rundir, sweep
 from experiments.segments import CHECKPOINTS
+from tests.e2e.processes import wait_for
 
 CORE = [sys.executable, "-m", "engine.cli", "sweep"]
 PROMPTS = 60
@@ -53,20 +51,6 @@ def start(prompts: Path, folder: Path, place: Path, *arguments: str) -> "subproc
         text=True,
         start_new_session=True,
     )
-
-
-def wait_for(process: "subprocess.Popen[str]", condition: Callable[[], Any]) -> Any:
-    """Return the first true value of `condition`; fail with what `process` said if it ends before."""
-    deadline = time.monotonic() + 400
-    while True:
-        found = condition()
-        if found:
-            return found
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            output, errors = process.communicate()
-            pytest.fail(f"the process ended with {process.returncode}, unseen:\n{output}\n{errors}")
-        time.sleep(0.002)
 
 
 def saved(folder: Path) -> int:

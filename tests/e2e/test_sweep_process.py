@@ -4,20 +4,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from experiments import rundir, sweep
 from experiments.results import read_rows
 from packs.safety.loader import load_safety_pack
+from tests.e2e.processes import wait_for
 
 CORE = [sys.executable, "-m", "engine.cli", "sweep"]
 MODULE = [sys.executable, "-P", "-m", "experiments.sweep"]
-Found = TypeVar("Found")
 # So many jobs that the few seconds between a signal and its arrival on a loaded machine cannot outlast them.
 MANY = ["-m", "seed=range(0,60)", "perturb=0.1"]
 
@@ -37,20 +35,6 @@ def start(command: list[str], *arguments: str, folder: Path, **extra: str) -> "s
 def finish(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     output, errors = process.communicate(timeout=500)
     return process.returncode, output, errors
-
-
-def wait_for(condition: Callable[[], Found], process: "subprocess.Popen[str]") -> Found:
-    """Return the first true value of `condition`; fail with what `process` said if it ends before."""
-    deadline = time.monotonic() + 400
-    while True:
-        found = condition()
-        if found:
-            return found
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            output, errors = process.communicate()
-            pytest.fail(f"the process ended with {process.returncode}, unseen:\n{output}\n{errors}")
-        time.sleep(0.005)
 
 
 def done_jobs(folder: Path) -> int:
@@ -94,7 +78,7 @@ def whole(prompts: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_ctrl_c_stops_cleanly_and_a_resumed_run_is_bit_identical(tmp_path: Path, prompts: Path, whole: bytes) -> None:
     folder = tmp_path / "run"
     process = start(CORE, *MANY, f"prompts={prompts}", f"hydra.sweep.dir={folder}", folder=tmp_path)
-    wait_for(lambda: done_jobs(folder) >= 3, process)
+    wait_for(process, lambda: done_jobs(folder) >= 3)
     process.send_signal(signal.SIGINT)
     code, output, errors = finish(process)
     assert (code, output) == (130, ""), errors
@@ -114,7 +98,7 @@ def test_a_killed_worker_is_named_and_the_run_resumes(tmp_path: Path, prompts: P
     launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", f"hydra.sweep.dir={folder}"]
     process = start(CORE, *MANY, f"prompts={prompts}", *launcher, folder=tmp_path)
     # Killed at once: no job can be done, so that the outcome does not depend on how fast the machine is.
-    worker = wait_for(lambda: workers_of(process), process)[0]
+    worker = wait_for(process, lambda: workers_of(process))[0]
     os.kill(worker, signal.SIGKILL)
     code, output, errors = finish(process)
     assert code == 1, errors
