@@ -10,15 +10,11 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 LANES = 32
 """Lanes of a full block: 16 coefficients of it are 4 KiB, so that three operands share a first-level cache."""
-
-CHUNK = 1024
-"""Rows that `in_chunks` works on at a time: a chunk of three operands of 16 coefficients fills 384 KiB of cache."""
 
 
 def lanes_for(batch: tuple[int, ...]) -> int:
@@ -62,25 +58,3 @@ def in_full_blocks(program: Callable[..., Array], arrays: tuple[Array, ...], bat
     full = [array.reshape(total, *array.shape[len(batch) :])[rows] for array in arrays]
     result = program(*full)[:total]
     return result.reshape(*batch, *result.shape[1:])
-
-
-def in_chunks(kernel: Callable[..., Array]) -> Callable[..., Array]:
-    """`kernel(*arrays)` for arrays (*batch, n) of one batch, by a loop over `CHUNK` rows and once more for the rest.
-
-    The transposed copies that a kernel makes for its blocks then stay in the cache. Chunks are whole blocks of lanes,
-    and the rows of a block do not depend on each other.
-    """
-
-    def chunked(*arrays: Array) -> Array:
-        batch = arrays[0].shape[:-1]
-        flat = [array.reshape(-1, array.shape[-1]) for array in arrays]
-        whole = flat[0].shape[0] // CHUNK * CHUNK
-        chunks = [lax.slice_in_dim(rows, 0, whole).reshape(-1, CHUNK, rows.shape[-1]) for rows in flat]
-        _, results = lax.scan(lambda carry, rows: (carry, kernel(*rows)), None, tuple(chunks))
-        result = results.reshape(whole, results.shape[-1])
-        if whole < flat[0].shape[0]:
-            rest = kernel(*(lax.slice_in_dim(rows, whole, rows.shape[0]) for rows in flat))
-            result = jnp.concatenate([result, rest])
-        return result.reshape(*batch, result.shape[-1])
-
-    return chunked

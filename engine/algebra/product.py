@@ -6,7 +6,6 @@ multiplication, addition, subtraction, sums and data movement, so that a data-fl
 keeps a state for many steps is faster in the resident layout (resident.py).
 """
 
-import math
 from collections.abc import Callable
 
 import jax
@@ -25,7 +24,7 @@ from engine.algebra.arguments import (
     first_failure,
     is_concrete,
 )
-from engine.algebra.layout import CHUNK, from_blocks, in_chunks, in_full_blocks, to_blocks
+from engine.algebra.layout import from_blocks, in_full_blocks, to_blocks
 from engine.algebra.resident import from_resident, resident_sandwich, to_resident
 from engine.base.errors import NotAVersorError, ShapeError
 
@@ -154,27 +153,13 @@ def apply_kernel(v: Float[Array, "*batch 16"], x: Float[Array, "*batch 32"]) -> 
     return join_parity_kernel(turned[0], multiply_pseudoscalar_kernel(turned[1]))
 
 
-def _compiled(kernel: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """The kernel compiled; a large batch that is known now runs in chunks. What is traced keeps the plain program."""
-    whole, chunked = jax.jit(kernel), jax.jit(in_chunks(kernel))
-
-    def program(a: Array, b: Array) -> Array:
-        large = is_concrete(a, b) and math.prod(a.shape[:-1]) >= _LARGE
-        return chunked(a, b) if large else whole(a, b)
-
-    return program
-
-
-_LARGE = 16 * CHUNK
-"""Rows from which the eager products run in chunks; below, all operands fit the caches anyway."""
-
-_even_product = _compiled(even_product_kernel)
-_sandwich = _compiled(sandwich_kernel)
+_even_product = jax.jit(even_product_kernel)
+_sandwich = jax.jit(sandwich_kernel)
 _apply = jax.jit(apply_kernel)
-_geometric_product = _compiled(geometric_product_kernel)
-_outer_product = _compiled(lambda a, b: product_kernel(a, b, tables.OUTER))
-_left_contraction = _compiled(lambda a, b: product_kernel(a, b, tables.LEFT_CONTRACTION))
-_right_contraction = _compiled(lambda a, b: product_kernel(a, b, tables.RIGHT_CONTRACTION))
+_geometric_product = jax.jit(geometric_product_kernel)
+_outer_product = jax.jit(lambda a, b: product_kernel(a, b, tables.OUTER))
+_left_contraction = jax.jit(lambda a, b: product_kernel(a, b, tables.LEFT_CONTRACTION))
+_right_contraction = jax.jit(lambda a, b: product_kernel(a, b, tables.RIGHT_CONTRACTION))
 
 _WITHOUT_E45 = np.array([i for i, name in enumerate(tables.BLADE_NAMES) if ("4" in name) == ("5" in name)])
 _WITH_E4 = np.array([i for i, name in enumerate(tables.BLADE_NAMES) if "4" in name and "5" not in name])

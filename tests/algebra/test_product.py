@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from engine import algebra
 from engine.algebra import product, tables
-from engine.algebra.layout import CHUNK, LANES
 from engine.base.errors import NotAVersorError, PrecisionError, ShapeError
 
 EPS = float(np.finfo(np.float64).eps)
@@ -201,20 +200,3 @@ def test_gradient_of_the_residual_is_finite_where_it_vanishes() -> None:
     difference = (algebra.sandwich(v + step * f, f) - algebra.sandwich(v - step * f, f)) / (2 * step)
     # A sandwich is quadratic in v: central differences are exact up to the rounding divided by the step.
     np.testing.assert_allclose(tangent, difference, atol=float(jnp.abs(value).max()) * 64 * EPS / step)
-
-
-@pytest.mark.parametrize("function", [algebra.even_product, algebra.sandwich])
-def test_a_large_batch_in_chunks_equals_its_parts(function: object) -> None:
-    """With a rest that fills neither a chunk nor a block, rows equal those of small batches."""
-    count = 16 * CHUNK + CHUNK + 37
-    v, f = np.random.default_rng(9).normal(size=(2, 3, count // 3, 16))
-    assert v.shape[0] * v.shape[1] % LANES
-    assert v.shape[0] * v.shape[1] > 16 * CHUNK
-    whole = np.asarray(function(v, f))
-    assert whole.shape == v.shape
-    flat = [array.reshape(-1, 16) for array in (v, f, whole)]
-    for start in (0, 5 * CHUNK, len(flat[0]) - 100):
-        left, right, expected = (rows[start : start + 100] for rows in flat)
-        # The same sums of 16 terms; a compiler may fuse multiplications and additions differently in them.
-        scale = 16 * np.abs(left).max() ** 2 * np.abs(right).max() * np.abs(left).max()
-        np.testing.assert_allclose(function(left, right), expected, rtol=0, atol=64 * np.finfo(np.float64).eps * scale)
