@@ -7,7 +7,8 @@ averaged by their token counts, or refused as `truncated` with `long=refuse`. Ve
 
 import hashlib
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ _FILES = ("config.json", "sentence_bert_config.json", "tokenizer.json", "model.s
 _MAX_BYTES = 2 * 2**30
 _BUCKET = 8
 _TOKENS_PER_BATCH = 1024
+_AT_A_TIME = 2
 
 
 @dataclass(frozen=True)
@@ -105,18 +107,30 @@ class SentenceEmbedder:
         """Return the pooled vector of each window, computed in batches of one length bucket.
 
         From the longest down, each batch is filled with the next shorter windows: only the last one holds empty rows.
+        Two batches run at a time, so that one computes where the other waits for a product to be gathered.
         """
         model = self._model
         pooled = np.zeros((len(windows), self._config["hidden_size"]))
+        batches = list(self._batches(windows))
+
+        def run(batch: tuple[list[int], int, int]) -> Float64[np.ndarray, "rows hidden"]:
+            members, rows, length = batch
+            return _run(model, [windows[index].ids for index in members], rows, length)
+
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            for (members, _, _), vectors in zip(batches, pool.map(run, batches), strict=True):
+                pooled[members] = vectors
+        return pooled
+
+    def _batches(self, windows: Sequence[_Window]) -> Iterator[tuple[list[int], int, int]]:
+        """Yield the windows of each batch with its rows and its tokens a row."""
         order = sorted(range(len(windows)), key=lambda index: (-len(windows[index].ids), index))
         at = 0
         while at < len(order):
             length = min(-(-len(windows[order[at]].ids) // _BUCKET) * _BUCKET, self._window)
             rows = max(1, _TOKENS_PER_BATCH // length)
-            batch = order[at : at + rows]
-            pooled[batch] = _run(model, [windows[index].ids for index in batch], rows, length)
-            at += len(batch)
-        return pooled
+            yield order[at : at + rows], rows, length
+            at += rows
 
     @cached_property
     def folder(self) -> Path:
