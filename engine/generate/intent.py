@@ -245,7 +245,8 @@ class IntentParser:
         )
         if len(mentions) >= 2 and (asks or (named and kind == OPEN)):
             every = frozenset(range(2 * len(self._types)))
-            tiers = (self._named(named[0], backwards=False),) if named else (every,)
+            # As in a cue's reading: what is stated the other way round is said as it is stated.
+            tiers = (self._named(named[0], backwards=False), self._either(named[0])) if named else (every,)
             return Intent(RELATION_CHECK, mentions[0], mentions[1], tiers, relation, None, unknown)
         head = mentions[0]
         if named and kind != OPEN:
@@ -267,10 +268,13 @@ class IntentParser:
                     return number, span
         return None
 
+    def _either(self, number: int) -> frozenset[int]:
+        return frozenset({number, len(self._types) + number})
+
     def _named(self, number: int, *, backwards: bool) -> frozenset[int]:
         count = len(self._types)
         if self._types[number].symmetric:
-            return frozenset({number, count + number})
+            return self._either(number)
         return frozenset({count + number if backwards else number})
 
     def _match(

@@ -169,6 +169,9 @@ class CueReader:
             if named and all(ask.endswith("=") for ask in named):
                 # Two words are compared by whatever stands between them, the named relation first.
                 compared = (*compared, every)
+            elif named:
+                # Word order is free in Greek and Hebrew: what is stated the other way round is said as it is stated.
+                compared = (*compared, self._union([f"{ask[:-1]}=" for ask in named]))
             return CueReading(RELATION_CHECK, head, tail, compared, relation, unknown, specific, found.words)
         tiers = tuple(tier for ask in asks for tier in self._tiers(ask) if tier)
         kind = next((ask[1:] for ask in asks if ask.startswith("?")), relation or OPEN)
