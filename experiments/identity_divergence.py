@@ -59,23 +59,27 @@ def is_coherent(pack: IdentityPack, row: Mapping[str, Any], phrases: Mapping[str
         return row["hedge"] == "bare" and not row["hedge_phrase"]
     band = expected_band(preferences, row["alignment"])
     surface = row["surface"].casefold()
-    spoken = {name: _phrases_of(preferences, name, phrases) for name in ("strong", "soft", "qualifier")}
+    spoken = {name: _phrases_of(pack, name, phrases) for name in ("strong", "soft", "qualifier")}
     if band == "bare":
         said = {phrase for known in spoken.values() for phrase in known}
         return row["hedge"] == "bare" and not any(surface.startswith(phrase) for phrase in said)
     return row["hedge"] == band and any(surface.startswith(phrase) for phrase in spoken[band])
 
 
-def _phrases_of(preferences: SurfacePreferences, band: str, phrases: Mapping[str, str]) -> set[str]:
+def _phrases_of(pack: IdentityPack, band: str, phrases: Mapping[str, str]) -> set[str]:
+    """Return what a surface of a band may begin with: in the pack's claim strength or an axis's own words, no others."""
+    preferences = pack.surface_preferences
+    assert preferences is not None
+    key = "qualifier" if band == "qualifier" else f"hedge_{band}"
     generic = {
         "strong": preferences.preferred_hedge_strong,
         "soft": preferences.preferred_hedge_soft,
         "qualifier": preferences.preferred_qualifier,
     }[band]
-    own = {getattr(hedge, band) for hedge in preferences.axis_hedges.values()}
-    key = "qualifier" if band == "qualifier" else f"hedge_{band}"
-    worded = {text for name, text in phrases.items() if name == key or name.startswith(f"{key}_")}
-    return {phrase.casefold() for phrase in {generic, *own, *worded} if phrase}
+    general = phrases.get(f"{key}_{preferences.claim_strength}", phrases.get(key, generic))
+    own = {getattr(hedge, band) for axis, hedge in preferences.axis_hedges.items() if not phrases}
+    own |= {phrases[f"{key}_{axis.axis_id}"] for axis in pack.value_axes if f"{key}_{axis.axis_id}" in phrases}
+    return {phrase.partition("{claim}")[0].strip().casefold() for phrase in {general, *own} if phrase}
 
 
 def measure(language: str, prompts: Sequence[str]) -> Divergence:

@@ -65,7 +65,8 @@ def choose_hedge(
         own = preferences.axis_hedges.get(axis)
         phrase = getattr(own, band.value) if own is not None else None
         if phrase is not None or f"{key}_{axis}" in spoken:
-            return Hedge(band, spoken.get(f"{key}_{axis}", spoken.get(key, phrase or "")), axis)
+            worded = (f"{key}_{axis}", f"{key}_{preferences.claim_strength}", key)
+            return Hedge(band, next((spoken[name] for name in worded if name in spoken), phrase or ""), axis)
     generic = {
         Band.STRONG: preferences.preferred_hedge_strong,
         Band.SOFT: preferences.preferred_hedge_soft,

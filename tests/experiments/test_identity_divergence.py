@@ -10,28 +10,28 @@ from experiments.prompts import load_prompts
 from packs.identity.loader import load_identity_manifold
 
 
-@pytest.fixture(scope="module")
-def english() -> Divergence:
-    return measure("en", [prompt.text for prompt in load_prompts(None, "en")])
+@pytest.fixture(scope="module", params=["en", "he", "grc"])
+def measured(request: pytest.FixtureRequest) -> Divergence:
+    return measure(request.param, [prompt.text for prompt in load_prompts(None, request.param)])
 
 
 @pytest.mark.slow
-def test_packs_diverge_and_keep_their_own_preferences(english: Divergence) -> None:
-    assert english.answered >= 60
-    assert all(share is not None and share > 0.30 for share in english.divergence.values())
-    assert all(share is not None and share > 0.85 for share in english.coherence.values())
-    assert all(share is not None and share > 0.0 for share in english.causal.values())
-    assert english.stripped_vs_stripped == 0.0
+def test_packs_diverge_and_keep_their_own_preferences(measured: Divergence) -> None:
+    assert measured.answered >= 50
+    assert all(share is not None and share > 0.30 for share in measured.divergence.values())
+    assert all(share == 1.0 for share in measured.coherence.values())
+    assert all(share is not None and share > 0.0 for share in measured.causal.values())
+    assert measured.stripped_vs_stripped == 0.0
 
 
 @pytest.mark.slow
-def test_every_band_of_every_pack_is_reached(english: Divergence) -> None:
+def test_every_band_of_every_pack_is_reached(measured: Divergence) -> None:
     for pack in PACKS:
         qualified = pack == "precision_first_v1"
-        assert english.bands[pack]["bare"] > 0
-        assert english.bands[pack]["soft"] > 0
-        assert english.bands[pack]["strong"] > 0
-        assert (english.bands[pack]["qualifier"] > 0) == qualified
+        assert measured.bands[pack]["bare"] > 0
+        assert measured.bands[pack]["soft"] > 0
+        assert measured.bands[pack]["strong"] > 0
+        assert (measured.bands[pack]["qualifier"] > 0) == qualified
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -49,6 +49,15 @@ def test_coherence_sees_a_hedge_of_another_band() -> None:
     assert is_coherent(pack, row(alignment=0.1, hedge="strong", surface=f"{strong} truth is light."), {})
     assert not is_coherent(pack, row(alignment=0.1, hedge="strong", surface=f"{soft} truth is light."), {})
     assert not is_coherent(pack, row(alignment=0.1), {})
+
+
+def test_coherence_sees_the_wording_of_another_claim_strength() -> None:
+    pack = load_identity_manifold("precision_first_v1")
+    phrases = {"hedge_strong": "ἴσως· {claim}", "hedge_strong_qualified": "ἀσθενές· {claim}"}
+    low = row(alignment=0.1, hedge="strong", surface="Ἀσθενές· φῶς.")
+    assert is_coherent(pack, low, phrases)
+    assert not is_coherent(pack, {**low, "surface": "Ἴσως· φῶς."}, phrases)
+    assert is_coherent(load_identity_manifold("default_general_v1"), {**low, "surface": "Ἴσως· φῶς."}, phrases)
 
 
 def test_bands_meet_at_their_thresholds() -> None:

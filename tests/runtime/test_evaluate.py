@@ -19,7 +19,7 @@ from engine.safety.check import SafetyCheck, Status
 from engine.safety.citations import CitationResolver
 from packs.errors import IdentityPackError, LanguagePackError, SafetyPackError
 from packs.safety.loader import REQUIRED_BOUNDARIES
-from tests.runtime.conftest import IDENTITIES, with_identity
+from tests.runtime.conftest import IDENTITIES
 
 PROMPTS = [
     "What is truth?",
@@ -36,15 +36,12 @@ def table(runtimes):
     return evaluate_many(runtimes, PROMPTS)
 
 
-def shipped_questions(name):
-    text = resources.files("configs").joinpath(f"prompts/{name}.txt").read_text("utf-8")
-    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-
-
 @pytest.fixture(scope="module")
 def shipped(runtimes):
     """The shipped questions under the three packs."""
-    return evaluate_many(runtimes, shipped_questions("questions"))
+    text = resources.files("configs").joinpath("prompts/questions.txt").read_text("utf-8")
+    questions = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return evaluate_many(runtimes, questions)
 
 
 def by_identity(table, name):
@@ -103,24 +100,6 @@ def test_the_shipped_packs_really_differ(shipped):
         for values, share in ((tokens, 0.5), (surfaces, 0.3)):
             pairs = zip(values[IDENTITIES[0]], values[other], answered, strict=True)
             assert np.mean([a != b for a, b, known in pairs if known]) > share
-
-
-def assert_every_band(table):
-    hedges = by_identity(table, "hedge")
-    assert set(hedges["precision_first_v1"]) >= {"strong", "soft", "qualifier", "bare"}
-    for name in ("default_general_v1", "generosity_first_v1"):
-        assert set(hedges[name]) >= {"strong", "soft", "bare"}
-
-
-def test_every_band_of_every_pack_is_reached_on_the_shipped_prompts(shipped):
-    assert_every_band(shipped)
-
-
-@pytest.mark.parametrize("language", ["he", "grc"])
-def test_every_band_of_every_pack_is_reached_in_the_depth_languages(language):
-    first = Runtime.load(IDENTITIES[0], language)
-    others = [with_identity(first, identity) for identity in IDENTITIES[1:]]
-    assert_every_band(evaluate_many([first, *others], shipped_questions(f"questions_{language}")))
 
 
 def test_seeds_without_perturbation_are_bit_identical_and_with_it_are_not(runtime):
