@@ -67,7 +67,7 @@ def is_coherent(pack: IdentityPack, row: Mapping[str, Any], phrases: Mapping[str
 
 
 def _phrases_of(pack: IdentityPack, band: str, phrases: Mapping[str, str]) -> set[str]:
-    """Return what a surface of a band may begin with: in the pack's claim strength or an axis's own words, no others."""
+    """Return what a surface of a band may begin with: words of the pack's claim strength or of an axis, no others."""
     preferences = pack.surface_preferences
     assert preferences is not None
     key = "qualifier" if band == "qualifier" else f"hedge_{band}"
