@@ -16,6 +16,7 @@ MAX_STEPS = 256
 MAX_PERTURB = 10.0
 MAX_EVERY = 10**6
 MAX_KEEP = 1000
+MAX_DEVICES = 4096
 
 
 @dataclass
@@ -47,6 +48,7 @@ class SweepConf:
     alpha: float = 0.5
     steps: int = 12
     device: str = "cpu"
+    devices: int = 1
     packs_path: str | None = None
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
     compilation_cache: str | None = None
@@ -60,6 +62,7 @@ class JobSettings:
     moves each initial state, keyed by `seed`; `alpha` in [0, 1] damps the reverse walk; `steps` bounds the walk.
     `checkpoint_every` is the number of prompts after which the job is made durable (None: when it is done),
     `checkpoint_keep` the number of checkpoints retained. `compilation_cache` is a folder of compiled programs.
+    `devices` is how many devices of the kind the rows are spread over.
     """
 
     identity: str
@@ -76,6 +79,7 @@ class JobSettings:
     checkpoint_keep: int = 2
     checkpoint_asynchronous: bool = False
     compilation_cache: str | None = None
+    devices: int = 1
 
     def __post_init__(self) -> None:
         for name in ("identity", "language"):
@@ -90,6 +94,7 @@ class JobSettings:
         if self.checkpoint_every is not None:
             _between("checkpoint.every", self.checkpoint_every, 1, MAX_EVERY)
         _between("checkpoint.keep", self.checkpoint_keep, 1, MAX_KEEP)
+        _between("devices", self.devices, 1, MAX_DEVICES)
         if self.device not in DEVICES:
             raise ConfigError(f"device={self.device}: expected one of {', '.join(DEVICES)}")
 

@@ -5,10 +5,11 @@ The outcome of a job is its `status.json`; launchers report only the first failu
 
 import functools
 import hashlib
+import importlib.metadata
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.errors import CheckpointMismatchError, CoreError
+from engine import __version__
+from engine.base.errors import CheckpointMismatchError, ClusterError, CoreError
+from experiments.cluster import joined, tell, watched
 from experiments.config import JobSettings, settings_from
 from experiments.guard import check_composed, check_config_package, check_plugin_locations
+from experiments.progress import Progress
 from experiments.prompts import Prompt, load_prompts
 from experiments.rundir import PLAN, RESULTS, STATUS, file_sha256, finished, read_json, write_bytes, write_json
 from experiments.segments import Gathered, Segments, forget_segments, run_segments, settings_sha256
@@ -67,21 +71,21 @@ def evaluate(
     """
     from experiments.device import use_device
 
-    device = use_device(settings.device, settings.compilation_cache)
+    device = use_device(settings.device, settings.compilation_cache, devices=settings.devices)
     import jax
 
-    with jax.default_device(device):
+    with jax.default_device(device), watched():
         runtime = _load_runtime(settings.identity, settings.language, settings.packs_path)
         columns = {"alpha": settings.alpha, "perturb": settings.perturb, "max_steps": settings.steps}
+        progress = Progress(len(prompts))
+        place_of = {prompt.prompt_id: number for number, prompt in enumerate(prompts)}
 
         def part(some: Sequence[Prompt]) -> Any:
-            table = runtime.evaluate(
-                [(prompt.prompt_id, prompt.text) for prompt in some],
-                seeds=(settings.seed,),
-                perturb=settings.perturb,
-                alpha=settings.alpha,
-                steps=settings.steps,
-            )
+            pairs = [(prompt.prompt_id, prompt.text) for prompt in some]
+            if joined() is not None:
+                tell({"settings": settings.as_dict(), "prompts": pairs, "same": same_everywhere(runtime)})
+            begin = place_of[some[0].prompt_id] if some else 0
+            table = evaluate_part(runtime, settings, pairs, progress.part(begin, len(some)))
             return replace(table, rows=[{**row, **columns} for row in table.rows])
 
         every = settings.checkpoint_every or len(prompts)
@@ -94,6 +98,53 @@ def evaluate(
     # Not `isfinite` of a maximum alone: NumPy's maximum keeps a NaN, and a NaN is not below infinity.
     worst = [float(value) if value < np.inf else None for value in gathered.residuals]
     return gathered.rows, worst, gathered.resumed_at
+
+
+def evaluate_part(
+    runtime: Any,
+    settings: JobSettings,
+    prompts: Sequence[tuple[str, str]],
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """Return the result table of (id, text) prompts under a job's settings, on the devices that the job asks for."""
+    from experiments.device import placement
+
+    return runtime.evaluate(
+        prompts,
+        seeds=(settings.seed,),
+        perturb=settings.perturb,
+        alpha=settings.alpha,
+        steps=settings.steps,
+        place=placement(settings.device, settings.devices, progress),
+    )
+
+
+def same_everywhere(runtime: Any) -> dict[str, str]:
+    """Return what has to be the same in every process of a cluster: packs, engine and compiler."""
+    composition = runtime.composition
+    return {
+        "safety_sha256": composition.safety.sha256,
+        "identity_sha256": composition.identity.sha256,
+        "language_sha256": composition.language.sha256,
+        "corefield": __version__,
+        "jaxlib": importlib.metadata.version("jaxlib"),
+    }
+
+
+def follow_part(message: Mapping[str, Any]) -> None:
+    """Evaluate, as a follower of a cluster, what the leader evaluates at this moment, and keep nothing of it.
+
+    Raises `ClusterError` where this process has other packs or other software than the leader.
+    """
+    from experiments.device import use_device
+
+    settings = JobSettings(**message["settings"])
+    use_device(settings.device, settings.compilation_cache)
+    runtime = _load_runtime(settings.identity, settings.language, settings.packs_path)
+    for name, here in same_everywhere(runtime).items():
+        if message["same"].get(name) != here:
+            raise ClusterError(f"{name} is {message['same'].get(name)} in the leading process, {here} in this one")
+    evaluate_part(runtime, settings, [(name, text) for name, text in message["prompts"]])
 
 
 def _segments(settings: JobSettings, prompts: Sequence[Prompt], folder: Path, runtime: Any, device: Any) -> Segments:

@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.base.errors import ConfigError
 from experiments import overrides, rundir
+from experiments.cluster import Cluster, dismiss, join
 from experiments.config import register_schema
 from experiments.guard import check_config_package, check_plugin_locations
 from experiments.job import run_job
@@ -42,6 +43,7 @@ def sweep(line: CommandLine, safety: SafetyPack) -> Outcome:
     _check_installation()
     _require_plugin("launcher", line.single("hydra/launcher"))
     resume = line.single("resume")
+    _join_cluster(line)
     if resume is not None:
         folder = Path(resume)
         plan = read_plan(folder, safety)
@@ -63,9 +65,22 @@ def sweep(line: CommandLine, safety: SafetyPack) -> Outcome:
             gather(plan, folder)
             raise
         outcome = gather(plan, folder, attempts)
+    dismiss()
     if load_safety_pack().sha256 != safety.sha256:
         raise SafetyPackError("the safety pack changed while the sweep ran; its results are not to be used")
     return outcome
+
+
+def _join_cluster(line: CommandLine) -> None:
+    """Join, as its leader, the cluster that a command line names, before anything looks for a device."""
+    coordinator = line.single("cluster.coordinator")
+    if coordinator is None:
+        return
+    from engine.base.precision import enable_x64
+
+    enable_x64()
+    timeout = int(line.single("cluster.timeout_s") or Cluster.timeout_s)
+    join(Cluster(coordinator, int(line.single("cluster.processes") or 0), 0, timeout), line.single("device") or "cpu")
 
 
 def _run_jobs(plan: Plan, folder: Path, retries: int, *, resumed: bool) -> dict[int, int]:

@@ -25,11 +25,12 @@ SWEEPERS = ("basic",)
 
 PACK_GROUPS = ("identity", "language")
 CHECKPOINT_INTEGER_KEYS = ("checkpoint.every", "checkpoint.keep")
-INTEGER_KEYS = ("seed", "steps", "limit", *CHECKPOINT_INTEGER_KEYS)
+INTEGER_KEYS = ("seed", "steps", "limit", "devices", *CHECKPOINT_INTEGER_KEYS)
 NUMBER_KEYS = ("alpha", "perturb")
 PATH_KEYS = ("prompts", "packs_path", "compilation_cache", "resume")
 WORD_KEYS: Mapping[str, tuple[str, ...]] = {"device": DEVICES, "checkpoint.asynchronous": ("true", "false")}
-HOST_KEYS = ("retries",)
+HOST_INTEGER_KEYS = ("retries", "cluster.processes", "cluster.timeout_s")
+HOST_KEYS = (*HOST_INTEGER_KEYS, "cluster.coordinator")
 """Keys for whoever starts the jobs; no job sees them, and they are no part of what a run is."""
 
 RUN_FOLDER_KEYS = ("hydra.run.dir", "hydra.sweep.dir")
@@ -57,7 +58,7 @@ HYDRA_KEYS = (*RUN_FOLDER_KEYS, *HYDRA_INTEGER_KEYS, *HYDRA_NAME_KEYS, *HYDRA_WO
 CONFIG_NAMES = {"prompts": "prompt_file"}
 """Keys that have another name in the configuration: `configs/prompts` makes `prompts` a group in Hydra's eyes."""
 
-UNSWEEPABLE = ("limit", *PATH_KEYS, *CHECKPOINT_INTEGER_KEYS, *WORD_KEYS, *HOST_KEYS, *HYDRA_KEYS)
+UNSWEEPABLE = ("limit", "devices", *PATH_KEYS, *CHECKPOINT_INTEGER_KEYS, *WORD_KEYS, *HOST_KEYS, *HYDRA_KEYS)
 """Keys with one value for the whole sweep."""
 
 PLAIN_FLAGS = {
@@ -282,17 +283,33 @@ def _parse_value(key: str, text: str, packs_path: str | None, installed: Install
         raise ConfigError(f"{key} needs a value; leave it out for the default")
     if key in PACK_GROUPS:
         return values.parse_pack_ids(key, text, installed(key, packs_path))
-    if key in (*INTEGER_KEYS, *HOST_KEYS, *HYDRA_INTEGER_KEYS):
+    return _parse_plain(key, text)
+
+
+def _parse_plain(key: str, text: str) -> Value:
+    if key in (*INTEGER_KEYS, *HOST_INTEGER_KEYS, *HYDRA_INTEGER_KEYS):
         return values.parse_integers(key, text)
     if key in NUMBER_KEYS:
         return values.parse_numbers(key, text)
     if key in WORD_KEYS:
         return values.parse_words(key, text, WORD_KEYS[key])
+    if key == "cluster.coordinator":
+        return values.parse_address(key, text)
     if key in HYDRA_NAME_KEYS:
         return values.parse_name(key, text)
     if key in HYDRA_WORD_KEYS:
         return _parse_hydra_word(key, text)
     return values.parse_path(key, text)
+
+
+def _check_cluster(line: CommandLine) -> None:
+    given = [key for key in line.values if key.startswith("cluster.")]
+    if given and not {"cluster.coordinator", "cluster.processes"} <= set(given):
+        raise ConfigError(f"{given[0]}: a cluster needs cluster.coordinator=HOST:PORT and cluster.processes=N")
+    if given and (line.single("hydra/launcher") or "basic") != "basic":
+        raise ConfigError("a cluster shares out the rows of each job; its jobs run one after another (basic launcher)")
+    if given and (line.single("devices") or "1") != "1":
+        raise ConfigError("a cluster takes all devices of its processes; devices=N is for one process")
 
 
 def _parse_hydra_word(key: str, text: str) -> Value:
@@ -309,6 +326,7 @@ def _check_combination(line: CommandLine) -> None:
             raise ConfigError(f"{key} has several values: add -m to run one job for each")
     if "retries" in line.values and not 0 <= int(line.values["retries"].items[0]) <= MAX_RETRIES:
         raise ConfigError(f"retries={line.single('retries')}: expected a value from 0 to {MAX_RETRIES}")
+    _check_cluster(line)
     if "resume" in line.values and set(line.values) - {
         "resume",
         "hydra/launcher",

@@ -60,7 +60,7 @@ def make_plan(line: CommandLine, safety: SafetyPack) -> Plan:
         job.language: prompts_sha256(load_prompts(job.prompts, job.language, job.limit))
         for job in {job.language: job for job in jobs}.values()
     }
-    _require_device(jobs[0].device)
+    _require_device(jobs[0].device, jobs[0].devices)
     digests = {
         group: {
             name: pack_sha256(group, name, packs_path) for name in dict.fromkeys(getattr(job, group) for job in jobs)
@@ -117,6 +117,7 @@ def settings_of_job(values: Mapping[str, str]) -> JobSettings:
         checkpoint_keep=whole.get("checkpoint.keep", defaults.checkpoint.keep),
         checkpoint_asynchronous=values.get("checkpoint.asynchronous", "false") == "true",
         compilation_cache=values.get("compilation_cache"),
+        devices=whole.get("devices", defaults.devices),
     )
 
 
@@ -124,10 +125,10 @@ DEFAULT_CHOICES = {"identity": "default_general_v1", "language": "en"}
 """The group choices of `configs/config.yaml`; a test compares them."""
 
 
-def _require_device(kind: str) -> None:
+def _require_device(kind: str, devices: int) -> None:
     from experiments.device import use_device
 
-    use_device(kind)
+    use_device(kind, devices=devices)
 
 
 def _short(value: object) -> str:

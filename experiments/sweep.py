@@ -78,6 +78,9 @@ each combination of values and gather them in one table. Without any key: -m 'id
   packs_path=DIR        your own packs: DIR/identity/ID.json, DIR/LANGUAGE/manifest.json
   resume=RUN_DIR        continue an interrupted or failed run, job by job
   hydra.run.dir=DIR     run folder (with -m: hydra.sweep.dir=DIR); default runs/TIME
+  devices=N             spread the rows of a job over N devices (default 1)
+  cluster.coordinator=HOST:PORT cluster.processes=N
+                        share out the rows over N processes; start the others with core follow
   hydra/launcher=NAME   basic (default), joblib, ...
   -m, --multirun        several values: a,b  choice(a,b)  glob(*)  range(0,8)
   --json                print the summary as JSON

@@ -19,6 +19,7 @@ PACK_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}:[0-9]{1,5}")
 GLOB_PATTERN = re.compile(r"[a-z0-9_*?]{1,64}")
 CALL = re.compile(r"([a-z_]+)\((.*)\)", re.DOTALL)
 MAX_VALUES = 10_000
@@ -58,6 +59,13 @@ def parse_name(key: str, text: str) -> Value:
     """Return one plain name (letters, digits, `_`, `.`, `-`), as clusters give to queues and accounts."""
     if not NAME.fullmatch(text):
         raise ConfigError(f"{key}={text}: expected a name of letters, digits, '_', '.' and '-'")
+    return Value((text,), is_sweep=False)
+
+
+def parse_address(key: str, text: str) -> Value:
+    """Return one HOST:PORT, a host name or an IPv4 address and a port."""
+    if not ADDRESS.fullmatch(text):
+        raise ConfigError(f"{key}={text}: expected HOST:PORT")
     return Value((text,), is_sweep=False)
 
 

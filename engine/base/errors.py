@@ -37,6 +37,10 @@ class DeviceError(CoreError, RuntimeError):
     """A device was asked for that this machine or this installation does not have."""
 
 
+class ClusterError(CoreError, RuntimeError):
+    """A process of a cluster did not come, was lost, or was started with something else than the others."""
+
+
 class RecordError(CoreError, RuntimeError):
     """A record or run cannot be read, or does not say what its hashes say."""
 

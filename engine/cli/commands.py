@@ -13,7 +13,7 @@ from engine import __version__
 from engine.base.command import one_line as one_line
 from engine.base.command import run_command
 
-COMMAND_MODULES: tuple[str, ...] = ("chat", "sweep", "verify", "report", "packs", "instruments", "readings")
+COMMAND_MODULES: tuple[str, ...] = ("chat", "sweep", "follow", "verify", "report", "packs", "instruments", "readings")
 """Modules under `engine.cli` that register commands, in the order of `core --help`."""
 
 

@@ -63,7 +63,7 @@ def propagate(state: FieldState, versors: MotorLike) -> tuple[FieldState, Closur
     is part of the result and whoever calls this looks at it. Safe under jit, vmap, grad and shard_map. Zero steps give
     the closure of the initial state, an empty batch an empty closure. Raises `PrecisionError` and `ShapeError`.
     """
-    return propagate_program(*_aligned(state, versors))
+    return propagate_program(*aligned(state, versors))
 
 
 def propagate_parallel(state: FieldState, versors: MotorLike) -> tuple[FieldState, Closure]:
@@ -71,10 +71,10 @@ def propagate_parallel(state: FieldState, versors: MotorLike) -> tuple[FieldStat
 
     Equal to `propagate` up to rounding, which here goes with the norm of the composed versors.
     """
-    return parallel_program(*_aligned(state, versors))
+    return parallel_program(*aligned(state, versors))
 
 
-def _aligned(state: FieldState, versors: MotorLike) -> tuple[FieldState, Array]:
+def aligned(state: FieldState, versors: MotorLike) -> tuple[FieldState, Array]:
     """State and versors with batches of the same rank; the state has the broadcast batch."""
     motor = coefficients(state.motor, 16, "state.motor")
     rows = coefficients(versors, 16, "versors")

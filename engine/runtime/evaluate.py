@@ -11,10 +11,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array
 from numpy.typing import NDArray
 
 from engine.base.errors import ConfigError
+from engine.field.mesh import padded_rows, place_rows, place_whole, to_host
 from engine.generate.admissibility import RegionTable, padded_size
 from engine.generate.tables import WalkTables
 from engine.generate.walk import WalkReason, WalkRows
@@ -27,18 +29,19 @@ from engine.runtime.proofs import startup_proofs
 from engine.runtime.result import ResultTable
 from engine.runtime.rows import Outcome, RunRecord, write_rows
 from engine.runtime.runtime import Runtime
-from engine.runtime.settings import Settings
+from engine.runtime.settings import Placement, Settings
 from engine.safety.account import Account
 from engine.safety.hotpath import HotPathReport
 
 CHUNK = 4096
-"""Rows that one call of the compiled programs handles; larger batches run chunk after chunk of this shape."""
+"""Rows that one call of the compiled programs handles on a device; larger batches run chunk after chunk."""
 
 
 @dataclass(frozen=True)
 class _Batch:
     """What all rows share: prompt motors, stacked identities, operator table, regions."""
 
+    mesh: Mesh | None
     prompts: Array
     personas: Array
     axes: ValueAxes
@@ -51,7 +54,10 @@ class _Batch:
 
 
 def run_batch(
-    runtimes: tuple[Runtime, ...], prompts: Sequence[str | tuple[str, str]], settings: Settings
+    runtimes: tuple[Runtime, ...],
+    prompts: Sequence[str | tuple[str, str]],
+    settings: Settings,
+    place: Placement,
 ) -> ResultTable:
     """Evaluate prompts under every runtime and seed. See `engine.runtime.runtime.evaluate_many`."""
     _require_one_language(runtimes)
@@ -62,7 +68,7 @@ def run_batch(
     lexis = runtimes[0].lexis
     prepared = [prepare(prompt_id, text, lexis, account) for prompt_id, text in named_prompts(prompts)]
     walked = [number for number, prompt in enumerate(prepared) if prompt.refusal is None]
-    outcomes, proofs = _walk_all(runtimes, [prepared[number] for number in walked], settings)
+    outcomes, proofs = _walk_all(runtimes, [prepared[number] for number in walked], settings, place)
     for runtime in runtimes:
         recheck_safety(runtime.composition)
     record = RunRecord(
@@ -87,27 +93,33 @@ def _require_one_language(runtimes: tuple[Runtime, ...]) -> None:
 
 
 def _walk_all(
-    runtimes: tuple[Runtime, ...], prompts: list[PreparedPrompt], settings: Settings
+    runtimes: tuple[Runtime, ...], prompts: list[PreparedPrompt], settings: Settings, place: Placement
 ) -> tuple[list[list[Outcome]], dict[str, HotPathReport]]:
     """Return, for each prompt, its outcomes by (runtime, seed), and the proofs of the walks that ran."""
     per_prompt = len(runtimes) * len(settings.seeds)
     if not prompts:
         return [], {}
-    batch = _share(runtimes, prompts, settings)
+    batch = _share(runtimes, prompts, settings, place.mesh)
     total = len(prompts) * per_prompt
     outcomes: list[Outcome] = []
     proofs: dict[str, HotPathReport] = {}
-    size = min(CHUNK, padded_size(total, least=8))
+    # A chunk of the same number of rows on each device, so that a device of many has no more to hold than one alone.
+    devices = 1 if place.mesh is None else place.mesh.size
+    size = padded_rows(min(CHUNK * devices, padded_size(total, least=8)), place.mesh)
     for begin in range(0, total, size):
         rows = np.arange(begin, min(begin + size, total))
         found, report = _walk_chunk(batch, rows, size, len(runtimes), settings)
+        if place.progress is not None:
+            place.progress(int(rows[-1]) + 1, total)
         proofs["walk"] = report if "walk" not in proofs or proofs["walk"].upheld else proofs["walk"]
         outcomes.extend(found)
     grouped = [outcomes[at : at + per_prompt] for at in range(0, total, per_prompt)]
     return grouped, proofs
 
 
-def _share(runtimes: tuple[Runtime, ...], prompts: list[PreparedPrompt], settings: Settings) -> _Batch:
+def _share(
+    runtimes: tuple[Runtime, ...], prompts: list[PreparedPrompt], settings: Settings, mesh: Mesh | None
+) -> _Batch:
     """Encode the prompts and stack what differs between identities."""
     lexis = runtimes[0].lexis
     stacked = padded_size(len(runtimes), least=1)
@@ -115,13 +127,15 @@ def _share(runtimes: tuple[Runtime, ...], prompts: list[PreparedPrompt], setting
     distinct = list(dict.fromkeys(prompt.region for prompt in prompts))
     number = {region: index + 1 for index, region in enumerate(distinct)}
     operators = [runtime.operators for runtime in padded]
+    axes = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[runtime.manifold.axes for runtime in padded])
     return _Batch(
-        prompts=_encode(prompts, settings.alpha),
-        personas=jnp.stack([runtime.persona for runtime in padded]),
-        axes=jax.tree.map(lambda *leaves: jnp.stack(leaves), *[runtime.manifold.axes for runtime in padded]),
-        operators=operators[0] if stacked == 1 else jnp.concatenate(operators),
-        tables=lexis.tables,
-        regions=lexis.lower(distinct),
+        mesh=mesh,
+        prompts=_whole(mesh, _encode(prompts, settings.alpha)),
+        personas=_whole(mesh, jnp.stack([runtime.persona for runtime in padded])),
+        axes=_whole(mesh, axes),
+        operators=_whole(mesh, operators[0] if stacked == 1 else jnp.concatenate(operators)),
+        tables=_whole(mesh, lexis.tables),
+        regions=_whole(mesh, lexis.lower(distinct)),
         first_region=np.array([number[prompt.region] for prompt in prompts], np.int32),
         starts=np.array([prompt.start for prompt in prompts], np.int32),
         keys=np.array([_key(prompt) for prompt in prompts], np.uint32),
@@ -152,25 +166,29 @@ def _walk_chunk(
     regions = np.zeros((size, settings.steps), np.int32)
     regions[: len(rows), 0] = batch.first_region[prompt]
     keys = np.stack([seeds[seed], batch.keys[prompt]], axis=1)
-    which = jnp.asarray(_pad(identity.astype(np.int32), size))
-    motors = start_motors(
-        batch.prompts,
-        batch.personas,
-        jnp.asarray(_pad(prompt.astype(np.int32), size)),
-        which,
-        jnp.asarray(_pad(keys, size)),
-        jnp.asarray(np.float64(settings.perturb)),
-    )
     start = np.full(size, -1, np.int32)
     start[: len(rows)] = batch.starts[prompt]
-    walk_rows = WalkRows(motors, jnp.asarray(start), which, jnp.asarray(regions))
-    window = jnp.zeros(settings.window, jnp.int32)
-    arguments = (walk_rows, batch.operators, batch.tables, batch.regions, settings.policy(), window)
+    placed: Any = place_rows(
+        batch.mesh,
+        (_pad(identity.astype(np.int32), size), _pad(prompt.astype(np.int32), size), _pad(keys, size), start, regions),
+    )
+    which, prompt_of, keys_of, start_of, regions_of = placed
+    perturb, policy, window = _whole(
+        batch.mesh, (np.float64(settings.perturb), settings.policy(), np.zeros(settings.window, np.int32))
+    )
+    motors = start_motors(batch.prompts, batch.personas, prompt_of, which, keys_of, perturb)
+    walk_rows = WalkRows(motors, start_of, which, regions_of)
+    arguments = (walk_rows, batch.operators, batch.tables, batch.regions, policy, window)
     program = WALKS.get(*arguments)
     result = program.compiled(*arguments)
     reading = read_motors(batch.axes, which, result.motor)
-    result, reading = jax.tree.map(np.asarray, (result, reading))
+    result, reading = to_host((result, reading))
     return [_outcome(result, reading, row) for row in range(len(rows))], program.report
+
+
+def _whole(mesh: Mesh | None, tree: Any) -> Any:
+    """Return a tree that every device holds; without a mesh it is where it is."""
+    return jax.tree.map(jnp.asarray, tree) if mesh is None else place_whole(mesh, tree)
 
 
 def _pad(values: NDArray, size: int) -> NDArray:

@@ -17,7 +17,7 @@ from engine.runtime.digests import digest_arrays, digest_manifold, digest_values
 from engine.runtime.lexis import Lexis, build_lexis
 from engine.runtime.proofs import startup_proofs
 from engine.runtime.result import ResultTable
-from engine.runtime.settings import Settings, settings
+from engine.runtime.settings import HERE, Placement, Settings, settings
 from engine.safety.check import SafetyCheck
 from engine.safety.citations import CitationResolver
 from packs.errors import SafetyPackError
@@ -84,7 +84,12 @@ class Runtime:
         return _digests(self.composition, self.manifold, self.lexis, self.persona, self.operators)
 
     def evaluate(
-        self, prompts: Sequence[str | tuple[str, str]], *, seeds: Sequence[int] = (0,), **values: object
+        self,
+        prompts: Sequence[str | tuple[str, str]],
+        *,
+        seeds: Sequence[int] = (0,),
+        place: Placement = HERE,
+        **values: object,
     ) -> ResultTable:
         """Evaluate prompts, texts or (id, text) pairs, as one batch; a row per prompt and seed.
 
@@ -93,7 +98,7 @@ class Runtime:
         Raises `ConfigError` for a setting, and `SafetyPackError` if the installed safety pack is no longer the one in
         force.
         """
-        return evaluate_many([self], prompts, seeds=seeds, **values)
+        return evaluate_many([self], prompts, seeds=seeds, place=place, **values)
 
 
 def evaluate_many(
@@ -101,17 +106,20 @@ def evaluate_many(
     prompts: Sequence[str | tuple[str, str]],
     *,
     seeds: Sequence[int] = (0,),
+    place: Placement = HERE,
     **values: object,
 ) -> ResultTable:
     """Evaluate prompts under several identities of one language in one compiled program; a row each per seed.
 
-    Rows are ordered by prompt, then runtime, then seed. Settings and errors as for `Runtime.evaluate`; `ConfigError`
-    where the runtimes do not share a language pack.
+    Rows are ordered by prompt, then runtime, then seed. `place` spreads them over a mesh of devices
+    (`engine.field.data_mesh`), of several processes too, where each makes this call with the same arguments and has the
+    whole table; and it names a function to be told how far the rows are. Settings and errors as for `Runtime.evaluate`;
+    `ConfigError` where the runtimes do not share a language pack.
     """
     from engine.runtime.evaluate import run_batch
 
     chosen: Settings = settings(seeds, **values)
-    return run_batch(tuple(runtimes), prompts, chosen)
+    return run_batch(tuple(runtimes), prompts, chosen, place)
 
 
 def runtime_from(composition: Composition) -> Runtime:

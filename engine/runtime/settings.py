@@ -1,11 +1,12 @@
 """What one evaluation is asked to do, checked once at the door."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from engine.base.errors import ConfigError
 from engine.generate.admissibility import admissibility
@@ -14,6 +15,21 @@ from engine.generate.walk import WalkPolicy
 MAX_STEPS = 256
 MAX_SEED = 2**32 - 1
 MAX_PERTURB = 10.0
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where an evaluation runs, which changes no row: the mesh that rows are spread over, None for the default device.
+
+    `progress(done, rows)` is called after each chunk of rows.
+    """
+
+    mesh: Mesh | None = None
+    progress: Callable[[int, int], None] | None = None
+
+
+HERE = Placement()
+"""The default device, and nobody to tell."""
 
 
 @dataclass(frozen=True)
