@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.generate.admissibility import UNCONSTRAINED, Region
-from engine.generate.readings import CHECKING_ROLES, CueReader, CueReading
+from engine.generate.readings import CHECKING_ROLES, QUESTION_MARKS, CueReader, CueReading
 from engine.generate.readings import OPEN as OPEN
 from engine.generate.readings import RELATION_CHECK as RELATION_CHECK
 from packs.language.lookup import FormIndex, Match
@@ -36,8 +36,6 @@ _QUESTION_ROLES = {
     "question_when": "when",
     "question_where": "where",
 }
-_QUESTION_MARKS = frozenset("?;\u037e")
-"""The Greek one looks like a semicolon, and is one after normalisation."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class IntentParser:
         if reading is None:
             return whole[0] if whole else self._from_words(text, tokens, matches)
         cued = self._from_cue(reading, tokens)
-        if whole is None:
+        if whole is None or self._wraps(whole[0], tokens):
             return cued
         intent, literals, left_out = whole
         if bool(cued.unknown) != bool(intent.unknown):
@@ -142,6 +140,13 @@ class IntentParser:
         if reading.specific and answers[0] and (literals <= 1 or unread or reading.literals > literals):
             return cued
         return cued if answers == (True, False) and intent.tail is None else intent
+
+    def _wraps(self, intent: Intent, tokens: Sequence[Token]) -> bool:
+        """Whether one of two words that a pattern compares only says what the other one is (`the word X`)."""
+        if intent.head is None or intent.tail is None or intent.head.end != intent.tail.start:
+            return False
+        held = [tokens[mention.start : mention.end] for mention in (intent.head, intent.tail)]
+        return any(all(map(self._cues.is_frame, words)) for words in held)
 
     def _whole(self, tokens: Sequence[Token]) -> tuple[Intent, int, frozenset[int]] | None:
         """Return what a question pattern asks that covers the prompt but for function words at its ends, if one does.
@@ -241,7 +246,7 @@ class IntentParser:
         relation = self._types[named[0]].relation if named else None
         tiers: tuple[frozenset[int], ...]
         asks = self._roles.get(tokens[0].key) in CHECKING_ROLES or (
-            kind == OPEN and text.rstrip()[-1] in _QUESTION_MARKS
+            kind == OPEN and text.rstrip()[-1] in QUESTION_MARKS
         )
         if len(mentions) >= 2 and (asks or (named and kind == OPEN)):
             every = frozenset(range(2 * len(self._types)))

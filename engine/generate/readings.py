@@ -29,6 +29,9 @@ LONGEST_QUESTION = 96
 CHECKING_ROLES = frozenset({"auxiliary", "copula"})
 """Roles of the words that a question for yes or no begins with."""
 
+QUESTION_MARKS = frozenset("?;\u037e")
+"""The Greek one looks like a semicolon, and is one after normalisation."""
+
 _QUESTION = "question_"
 _CLAUSE_ENDS = re.compile(r"[,:;.?!·—–()]")
 
@@ -82,7 +85,7 @@ class CueReader:
         best: CueReading | None = None
         for found in self._found(keys, refused=False):
             concepts = self._concepts(found, keys, matches)
-            chosen = self._chosen(found, concepts, keys)
+            chosen = self._chosen(found, concepts, keys, text)
             if chosen is not None:
                 reading = self._reading(found, *chosen, text, tokens, matches)
                 if not reading.unknown:
@@ -116,7 +119,7 @@ class CueReader:
         return nouns if len(nouns) > self._checks(keys) else named
 
     def _chosen(
-        self, found: Found, concepts: Sequence[Span], keys: Sequence[str]
+        self, found: Found, concepts: Sequence[Span], keys: Sequence[str], text: str
     ) -> tuple[Span, Span | None, tuple[str, ...]] | None:
         """Return head, tail and what is asked of the head; None where the cue asks nothing of any concept."""
         asks = found.cue.asks
@@ -124,7 +127,7 @@ class CueReader:
         usable = [(span, side) for span, side in zip(concepts, sides, strict=True) if asks[side]]
         if not usable:
             return None
-        if len(concepts) >= 2 and (self._checks(keys) or self._states(found, sides, keys)):
+        if len(concepts) >= 2 and (self._checks(keys) or self._states(found, sides, keys, text)):
             span, side = usable[0]
             others = [other for other in concepts if other is not span]
             after = [other for other in others if other[0] > span[0]]
@@ -143,11 +146,15 @@ class CueReader:
         roles = [self._roles.get(key, "") for key in keys]
         return bool(roles) and roles[0] in CHECKING_ROLES and not any(role.startswith(_QUESTION) for role in roles)
 
-    def _states(self, found: Found, sides: Sequence[int], keys: Sequence[str]) -> bool:
-        """Whether a cue stands between two concepts in a prompt without a question word: `X is part of Y, isn't it?`"""
+    def _states(self, found: Found, sides: Sequence[int], keys: Sequence[str], text: str) -> bool:
+        """Whether a prompt without a question word states something of two concepts: `X is part of Y, isn't it?`
+
+        The cue stands between them, or, where word order is free, anywhere in a text that ends with a question mark.
+        """
         roles = (self._roles.get(key, "") for key in keys)
         asked = any(role.startswith(_QUESTION) for role in roles)
-        return not asked and found.cue.section == "specific" and {BEFORE, AFTER} <= set(sides)
+        states = {BEFORE, AFTER} <= set(sides) or text.rstrip()[-1:] in QUESTION_MARKS
+        return not asked and found.cue.section == "specific" and states
 
     def _reading(
         self,

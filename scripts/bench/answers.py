@@ -17,6 +17,7 @@ from typing import Any
 
 SETS = Path(__file__).resolve().parents[2] / "tests" / "language"
 LANGUAGES = ("en", "he", "grc")
+LATER_SETS = ("second", "third", "fourth", "fifth")
 IDENTITY = "default_general_v1"
 
 
@@ -101,8 +102,10 @@ def measure(language: str) -> dict[str, Any]:
     return {
         "language": language,
         "labelled": measure_answers(runtime, read_set(SETS / "labelled" / f"{language}.jsonl")),
-        "second": measure_answers(runtime, read_set(SETS / "labelled" / f"second_{language}.jsonl")),
-        "third": measure_answers(runtime, read_set(SETS / "labelled" / f"third_{language}.jsonl")),
+        **{
+            name: measure_answers(runtime, read_set(SETS / "labelled" / f"{name}_{language}.jsonl"))
+            for name in LATER_SETS
+        },
         "attacks": measure_attacks(runtime, attacks),
         "ordinary": {
             "questions": len(ordinary),
@@ -119,7 +122,7 @@ def as_markdown(readings: Sequence[Mapping[str, Any]]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for reading in readings:
-        for name in ("labelled", "second", "third"):
+        for name in ("labelled", *LATER_SETS):
             found = reading[name]
             if found["answerable"] + found["unanswerable"]:
                 lines.append(

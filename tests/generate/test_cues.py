@@ -162,7 +162,7 @@ def counts(language: str, name: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("prefix", ["", "second_", "third_", "fourth_"])
+@pytest.mark.parametrize("prefix", ["", "second_", "third_", "fourth_", "fifth_"])
 def test_labelled_sets_are_read_no_worse_than_they_were(language: str, prefix: str) -> None:
     answered, refused = counts(language, f"{prefix}{language}.jsonl")
     assert answered >= 0.90
