@@ -5,8 +5,11 @@ same call on its own packs, and so moves its share of the rows. Both sides are o
 Files are the leader's alone. Whoever can reach the coordinator's port takes part: it belongs in a trusted network.
 """
 
+import atexit
 import json
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.command import EXIT_REFUSED
 from engine.base.errors import ClusterError, UsageError
 from experiments.values import ADDRESS
 
@@ -70,6 +74,9 @@ def join(cluster: Cluster, kind: str) -> None:
     if kind == "cpu":
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        _keep_standard_output()
+    # Its notifier would take SIGTERM away from us.
+    jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
             cluster.coordinator,
@@ -85,6 +92,24 @@ def join(cluster: Cluster, kind: str) -> None:
             f"within {cluster.timeout_s} s: {_first_line(error)}"
         ) from error
     _joined = cluster
+    # Registered after JAX's own, and therefore run before it.
+    atexit.register(_leave_without_the_lost)
+
+
+def _keep_standard_output() -> None:
+    """Let only Python write to standard output: Gloo says there, from C++, whom it has connected."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = os.fdopen(kept, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)
+
+
+def _leave_without_the_lost() -> None:
+    """End the process where another was lost: JAX would wait for that one, and then abort with a stack trace."""
+    if _lost:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(EXIT_REFUSED)
 
 
 @contextmanager

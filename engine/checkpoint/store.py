@@ -284,7 +284,13 @@ def _orbax_restore(folder: Path, targets: dict[str, jax.ShapeDtypeStruct]) -> Ma
 def _checkpointer() -> Any:
     import orbax.checkpoint as orbax  # heavy, and only needed here
 
-    return orbax.Checkpointer(orbax.StandardCheckpointHandler())
+    # A store belongs to one process. Orbax would wait for all processes of a cluster, who know nothing of it.
+    here = jax.process_index()
+    alone = orbax.options.MultiprocessingOptions(
+        primary_host=here, active_processes={here}, barrier_sync_key_prefix=f"process_{here}"
+    )
+    handler = orbax.StandardCheckpointHandler(multiprocessing_options=alone)
+    return orbax.Checkpointer(handler, multiprocessing_options=alone)
 
 
 def _targets(saved: Leaves, wanted: Leaves, where: Path) -> dict[str, jax.ShapeDtypeStruct]:
