@@ -144,7 +144,15 @@ def dismiss() -> None:
 def told() -> dict[str, Any] | None:
     """Wait for what the leader evaluates next; None when nothing more comes."""
     data = _broadcast(None)
-    return None if data == STOP else json.loads(data)
+    if data == STOP:
+        return None
+    try:
+        message = json.loads(data)
+    except ValueError as error:
+        raise ClusterError(f"the leading process said what is no JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise ClusterError("the leading process said what is no JSON object")
+    return message
 
 
 def follow(evaluate: Callable[[Mapping[str, Any]], object]) -> int:

@@ -87,9 +87,15 @@ def describe_devices(device: Any) -> dict[str, str]:
     }
 
 
-def describe_environment(device: Any) -> dict[str, Any]:
-    """Return the software and the device that results were made with, as plain values."""
+def describe_environment(device: Any, *, devices: int = 1) -> dict[str, Any]:
+    """Return the software and the device that results were made with, as plain values.
+
+    `devices` is how many of one process the rows were spread over; a cluster takes all that its processes have.
+    """
+    import jax
+
     from engine import __version__
+    from experiments.cluster import joined
 
     return {
         "corefield": __version__,
@@ -99,6 +105,8 @@ def describe_environment(device: Any) -> dict[str, Any]:
         "cpu_count": os.cpu_count(),
         "backend": device.platform,
         "device_kind": device.device_kind,
+        "devices": len(jax.devices(device.platform)) if joined() is not None else devices,
+        "processes": jax.process_count(),
         "precision": "float64",
         "distributions": {name: importlib.metadata.version(name) for name in RECORDED_DISTRIBUTIONS},
     }

@@ -138,13 +138,22 @@ def follow_part(message: Mapping[str, Any]) -> None:
     """
     from experiments.device import use_device
 
-    settings = JobSettings(**message["settings"])
+    settings, same, prompts = _understood(message)
     use_device(settings.device, settings.compilation_cache)
     runtime = _load_runtime(settings.identity, settings.language, settings.packs_path)
     for name, here in same_everywhere(runtime).items():
-        if message["same"].get(name) != here:
-            raise ClusterError(f"{name} is {message['same'].get(name)} in the leading process, {here} in this one")
-    evaluate_part(runtime, settings, [(name, text) for name, text in message["prompts"]])
+        if same.get(name) != here:
+            raise ClusterError(f"{name} is {same.get(name)} in the leading process, {here} in this one")
+    evaluate_part(runtime, settings, prompts)
+
+
+def _understood(message: Any) -> tuple[JobSettings, Mapping[str, Any], list[tuple[str, str]]]:
+    """Return settings, digests and prompts of what the leader said; it came over a network and may be anything."""
+    try:
+        settings, same, prompts = JobSettings(**message["settings"]), dict(message["same"]), list(message["prompts"])
+        return settings, same, [(str(name), str(text)) for name, text in prompts]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ClusterError(f"the leading process said something that this one does not understand: {error}") from error
 
 
 def _segments(settings: JobSettings, prompts: Sequence[Prompt], folder: Path, runtime: Any, device: Any) -> Segments:

@@ -139,7 +139,8 @@ def gather(plan: Plan, folder: Path, attempts: Mapping[int, int] | None = None) 
     write_table(folder, rows)
     draw_figures(folder / "figures", rows, summary)
     rundir.write_json(folder / "summary.json", summary)
-    environment = describe_environment(use_device(plan.jobs[0].device))
+    first = plan.jobs[0]
+    environment = describe_environment(use_device(first.device), devices=first.devices)
     packs = {"safety": {"sha256": plan.safety_sha256}, **plan.pack_sha256}
     rundir.write_json(folder / "environment.json", {**environment, "packs": packs})
     rundir.write_json(folder / rundir.STATUS, {"state": "failed" if failed else "done"})

@@ -289,6 +289,27 @@ SLIPS: list[Refused] = [
     ("too many arguments", ["seed=1"] * 300, UsageError, "at most"),
 ]
 
+CLUSTERS: list[Refused] = [
+    ("a shell in a coordinator", ["cluster.coordinator=$(id):1", "cluster.processes=2"], SafetyOverrideError,
+     "interpolation"),
+    ("a coordinator without a port", ["cluster.coordinator=host", "cluster.processes=2"], ConfigError, "HOST:PORT"),
+    ("a URL", ["cluster.coordinator=http://host:1", "cluster.processes=2"], ConfigError, "HOST:PORT"),
+    ("a socket file", ["cluster.coordinator=unix:/tmp/s", "cluster.processes=2"], ConfigError, "HOST:PORT"),
+    ("a user", ["cluster.coordinator=root@host:1", "cluster.processes=2"], ConfigError, "HOST:PORT"),
+    ("no coordinator", ["cluster.processes=2"], ConfigError, "a cluster needs"),
+    ("no number of processes", ["cluster.coordinator=h:1"], ConfigError, "a cluster needs"),
+    ("a fraction of a process", ["cluster.coordinator=h:1", "cluster.processes=2.5"], ConfigError, "whole number"),
+    ("several coordinators", ["-m", "cluster.coordinator=h:1,h:2", "cluster.processes=2"], ConfigError, "HOST:PORT"),
+    ("an index of one's own", ["cluster.index=3"], ConfigError, "cluster.index"),
+    ("any other key of a cluster", ["cluster.safety=off"], SafetyOverrideError, "cluster.safety"),
+    ("a cluster beside a launcher", ["-m", "cluster.coordinator=h:1", "cluster.processes=2", "hydra/launcher=ray"],
+     ConfigError, "basic launcher"),
+    ("devices beside a cluster", ["cluster.coordinator=h:1", "cluster.processes=2", "devices=2"], ConfigError,
+     "for one process"),
+    ("several counts of devices", ["-m", "devices=1,2"], ConfigError, "one value"),
+    ("devices that are no number", ["devices=all"], ConfigError, "whole number"),
+]  # fmt: skip
+
 REFUSED: list[Refused] = [
     *SAFETY_KEYS,
     *PREFIXES,
@@ -298,6 +319,7 @@ REFUSED: list[Refused] = [
     *FLAGS,
     *ESCAPING_VALUES,
     *SLIPS,
+    *CLUSTERS,
 ]
 
 ACCEPTED: list[tuple[str, list[str], dict[str, tuple[str, ...]]]] = [
@@ -329,6 +351,12 @@ ACCEPTED: list[tuple[str, list[str], dict[str, tuple[str, ...]]]] = [
     ("sweep folder", ["-m", "hydra.sweep.dir=/data/run"], {"hydra.sweep.dir": ("/data/run",)}),
     ("multirun by mode", ["hydra.mode=MULTIRUN", "seed=1,2"], {"seed": ("1", "2")}),
     ("resume", ["resume=/data/run"], {"resume": ("/data/run",)}),
+    ("devices", ["devices=4"], {"devices": ("4",)}),
+    (
+        "a cluster",
+        ["cluster.coordinator=10.0.0.1:7000", "cluster.processes=4", "cluster.timeout_s=30"],
+        {"cluster.coordinator": ("10.0.0.1:7000",), "cluster.processes": ("4",)},
+    ),
 ]
 
 ENVIRONMENT_REFUSED: list[tuple[str, dict[str, str]]] = [
