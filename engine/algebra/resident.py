@@ -86,16 +86,25 @@ def _combine(x: Float[Array, "*lead 16 lanes"], pairs: list[tuple[NDArray, NDArr
     return terms[0] + terms[1]
 
 
+def enter(columns: Float[Array, "*lead 16 lanes"]) -> Float[Array, "*lead 16 lanes"]:
+    """Coefficients to entries of the matrix, on the last axis but one; an entry sums two coefficients."""
+    return _combine(columns, _ENTER)
+
+
+def leave(columns: Float[Array, "*lead 16 lanes"]) -> Float[Array, "*lead 16 lanes"]:
+    """The inverse of `enter`."""
+    return 0.5 * _combine(columns, _LEAVE)
+
+
 def to_resident(m: Float[Array, "*batch 16"], lead: int = 0, fill: NDArray | None = _IDENTITY) -> Resident:
     """(*lead, *batch, 16) to (*lead, blocks, 4, 2, 2, lanes); lanes beyond the batch hold `fill` (16), or zeros."""
-    entries = _combine(to_blocks(m, lead, fill=fill), _ENTER)
+    entries = enter(to_blocks(m, lead, fill=fill))
     return entries.reshape(*entries.shape[:-2], 4, 2, 2, entries.shape[-1])
 
 
 def from_resident(r: Resident, batch: tuple[int, ...]) -> Float[Array, "*batch 16"]:
     """The inverse of `to_resident`: (*lead, blocks, 4, 2, 2, lanes) to (*lead, *batch, 16)."""
-    coefficients = 0.5 * _combine(r.reshape(*r.shape[:-4], 16, r.shape[-1]), _LEAVE)
-    return from_blocks(coefficients, batch)
+    return from_blocks(leave(r.reshape(*r.shape[:-4], 16, r.shape[-1])), batch)
 
 
 def lanes_to_batch(x: Float[Array, "*lead blocks lanes"], batch: tuple[int, ...]) -> Float[Array, "*lead_batch"]:

@@ -80,6 +80,22 @@ def watch(seen: Watch, step: Int[Array, ""], square: Float[Array, "*batch"], nor
     )
 
 
+def watch_all(
+    seen: Watch, step: Int[Array, ""], square: Float[Array, "steps *batch"], norm: Float[Array, "steps *batch"]
+) -> Watch:
+    """What `watch` finds when it looks at the states of `step`, `step` + 1, ... one after the other."""
+    count = square.shape[0]
+    numbers = jnp.arange(count).reshape(-1, *(1,) * (square.ndim - 1))
+    place = jnp.min(jnp.where(square < TOLERANCE**2, count, numbers), axis=0)
+    until = jnp.max(jnp.where(numbers <= place[None], norm, 0.0), axis=0)
+    intact = seen.first < 0
+    return Watch(
+        worst=jnp.maximum(seen.worst, jnp.max(square, axis=0)),
+        first=jnp.where(intact & (place < count), step + place, seen.first),
+        norm=jnp.where(intact, jnp.maximum(seen.norm, until), seen.norm),
+    )
+
+
 def finish(
     seen: Watch, versor_norm: Float[Array, "*batch"], versors_closed: Bool[Array, "*batch"] | None = None
 ) -> Closure:

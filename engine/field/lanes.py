@@ -8,15 +8,17 @@ Figures: docs/field-closure.md.
 
 from typing import TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from engine.algebra.resident import QUATERNION_SIGNS, Resident
+from engine.algebra.resident import QUATERNION_SIGNS
 
-Lane: TypeAlias = Float[Array, "*blocks lanes"]
+Lanes: TypeAlias = Float[Array, "*lead 4 2 2 lanes"]
+Lane: TypeAlias = Float[Array, "*lead lanes"]
 Quaternion: TypeAlias = list[Array]
 Matrix: TypeAlias = list[list[Quaternion]]
 
@@ -25,7 +27,7 @@ CONJUGATE_SIGNS = QUATERNION_SIGNS * _CONJUGATE[np.arange(4)[:, None] ^ np.arang
 """`signs[q, k]` in (a conjugate(b))[k] = sum over q of signs[q, k] a[q] b[q xor k]."""
 
 
-def step_lanes(versor: Resident, motor: Resident) -> Resident:
+def step_lanes(versor: Lanes, motor: Lanes) -> Lanes:
     """V F reverse(V).
 
     The reverse of [[a, b], [c, d]] is [[d', b'], [c', a']] with conjugate quaternions.
@@ -35,18 +37,36 @@ def step_lanes(versor: Resident, motor: Resident) -> Resident:
     return _stacked(_product(_entries(_stacked(half)), [[d, b], [c, a]], CONJUGATE_SIGNS))
 
 
-def multiply_lanes(left: Resident, right: Resident) -> Resident:
+def multiply_lanes(left: Lanes, right: Lanes) -> Lanes:
     """The product of two versors."""
     return _stacked(_product(_entries(left), _entries(right), QUATERNION_SIGNS))
 
 
-def squares_of_lanes(motor: Resident) -> tuple[Lane, Lane]:
+@jax.jit
+def compose(later: Lanes, earlier: Lanes) -> Lanes:
+    """The versor that acts like `earlier` and then `later`. The hot-path proof knows it by its name."""
+    return multiply_lanes(later, earlier)
+
+
+def squares_of_lanes(motor: Lanes) -> tuple[Lane, Lane]:
     """Squared residual, infinity where not finite, and squared coefficient norm of each lane; no gradient flows.
 
     Of F reverse(F) − 1 the diagonal entry a d' + b c' − 1 holds the scalar and e1245, e1345, e2345; the off-diagonal
     entries 2 Re(a b') and 2 Re(c d') are the sum and the difference of e1234 and e1235 (docs/derivations).
     """
-    (a, b), (c, d) = _entries(lax.stop_gradient(motor))
+    return _squares(_entries(lax.stop_gradient(motor)))
+
+
+def squares_of_entries(states: Float[Array, "*lead 16 lanes"]) -> tuple[Lane, Lane]:
+    """What `squares_of_lanes` gives, of states whose 16 entries share one axis."""
+    still = lax.stop_gradient(states)
+    return _squares(
+        [[[still[..., 4 * q + 2 * row + column, :] for q in range(4)] for column in range(2)] for row in range(2)]
+    )
+
+
+def _squares(matrix: Matrix) -> tuple[Array, Array]:
+    (a, b), (c, d) = matrix
     numbers = [_term(b, c, k, CONJUGATE_SIGNS, _term(a, d, k, CONJUGATE_SIGNS)) for k in range(4)]
     numbers[0] = numbers[0] - 1.0
     upper, lower = _dot(a, b), _dot(c, d)
@@ -56,12 +76,12 @@ def squares_of_lanes(motor: Resident) -> tuple[Lane, Lane]:
     return jnp.where(square < jnp.inf, square, jnp.inf), norm
 
 
-def _entries(x: Resident) -> Matrix:
+def _entries(x: Lanes) -> Matrix:
     """Quaternions of the matrix, each a list of four arrays (*blocks, lanes)."""
     return [[[x[..., q, row, column, :] for q in range(4)] for column in range(2)] for row in range(2)]
 
 
-def _stacked(matrix: Matrix) -> Resident:
+def _stacked(matrix: Matrix) -> Lanes:
     return jnp.stack(
         [
             jnp.stack(

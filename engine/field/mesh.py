@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from engine.algebra.arguments import MotorLike, coefficients
 from engine.base.errors import ConfigError, DeviceError, ShapeError, VersorClosureError
 from engine.field.closure import Closure, assert_closed
-from engine.field.propagate import aligned, propagate_program
+from engine.field.propagate import aligned, program_for
 from engine.field.state import FieldState
 
 AXIS = "data"
@@ -111,7 +111,7 @@ def _program_over(mesh: Mesh, shared: bool) -> Callable[..., tuple[jax.Array, Cl
     spread = PartitionSpec(AXIS)
 
     def local(motor: jax.Array, versors: jax.Array) -> tuple[jax.Array, Closure]:
-        state, closure = propagate_program(FieldState(motor), versors)
+        state, closure = program_for(FieldState(motor), versors)
         return state.motor, closure
 
     moves = PartitionSpec() if shared else PartitionSpec(None, AXIS)

@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool, Float, Int
 from engine.algebra.arguments import MotorLike, coefficients
 from engine.algebra.resident import Resident, from_resident, to_resident
 from engine.base.errors import ShapeError
+from engine.field.blocks import move_shared
 from engine.field.closure import (
-    TOLERANCE,
     Closure,
     Watch,
     assert_closed,
@@ -25,12 +25,17 @@ from engine.field.closure import (
     finish,
     squared_residual,
     watch,
+    watch_all,
 )
-from engine.field.lanes import multiply_lanes, squares_of_lanes, step_lanes
+from engine.field.lanes import compose, squares_of_lanes, step_lanes
 from engine.field.state import FieldState
 
 COMPOSITIONS = ("compose",)
 """Names of the jitted functions by which `propagate_parallel` combines operators, for the hot-path proof."""
+
+
+MANY = 8
+"""Steps from which versors that all samples share are taken in blocks."""
 
 
 class Propagated(NamedTuple):
@@ -63,7 +68,7 @@ def propagate(state: FieldState, versors: MotorLike) -> tuple[FieldState, Closur
     is part of the result and whoever calls this looks at it. Safe under jit, vmap, grad and shard_map. Zero steps give
     the closure of the initial state, an empty batch an empty closure. Raises `PrecisionError` and `ShapeError`.
     """
-    return propagate_program(*aligned(state, versors))
+    return program_for(*aligned(state, versors))
 
 
 def propagate_parallel(state: FieldState, versors: MotorLike) -> tuple[FieldState, Closure]:
@@ -72,6 +77,12 @@ def propagate_parallel(state: FieldState, versors: MotorLike) -> tuple[FieldStat
     Equal to `propagate` up to rounding, which here goes with the norm of the composed versors.
     """
     return parallel_program(*aligned(state, versors))
+
+
+def program_for(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
+    """What `propagate` does with aligned arguments: the program that is fastest for their shapes."""
+    many = versors.shape[0] >= MANY and math.prod(state.motor.shape[:-1]) > 0
+    return (shared_program if many and _is_shared(versors) else propagate_program)(state, versors)
 
 
 def aligned(state: FieldState, versors: MotorLike) -> tuple[FieldState, Array]:
@@ -111,12 +122,6 @@ def _propagate(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tu
     return _leave(motor, seen, batch, versors)
 
 
-@jax.jit
-def compose(later: Resident, earlier: Resident) -> Resident:
-    """The versor that acts like `earlier` and then `later`, in the resident layout."""
-    return multiply_lanes(later, earlier)
-
-
 def _propagate_parallel(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
     batch, steps = state.motor.shape[:-1], versors.shape[0]
     if steps == 0:
@@ -128,8 +133,13 @@ def _propagate_parallel(state: FieldState, versors: Float[Array, "steps *rows 16
     entered = to_resident(state.motor, fill=None)
     shape = (steps, *entered.shape)
     states = step_lanes(jnp.broadcast_to(prefixes, shape), jnp.broadcast_to(entered, shape))
-    seen = _watch_all(begin(*squares_of_lanes(entered)), *squares_of_lanes(states))
+    seen = watch_all(begin(*squares_of_lanes(entered)), jnp.asarray(1), *squares_of_lanes(states))
     return _leave(states[-1], seen, batch, versors)
+
+
+def _propagate_shared(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
+    moved, seen = move_shared(state.motor, versors.reshape(versors.shape[0], 16))
+    return _left(moved, seen, versors)
 
 
 def _is_shared(versors: Float[Array, "steps *rows 16"]) -> bool:
@@ -147,25 +157,15 @@ def _leave(
     motor: Resident, seen: Watch, batch: tuple[int, ...], versors: Float[Array, "steps *rows 16"]
 ) -> tuple[FieldState, Closure]:
     """The last state in the blade basis. It is looked at once more there, since leaving rounds its coefficients."""
-    left = from_resident(motor, batch)
     seen = jax.tree.map(lambda lanes: lanes.ravel()[: math.prod(batch)].reshape(batch), seen)
+    return _left(from_resident(motor, batch), seen, versors)
+
+
+def _left(
+    left: Float[Array, "*batch 16"], seen: Watch, versors: Float[Array, "steps *rows 16"]
+) -> tuple[FieldState, Closure]:
     seen = watch(seen, jnp.asarray(versors.shape[0]), *squared_residual(left))
     return FieldState(left), finish(seen, *_look_at_versors(seen, versors))
-
-
-def _watch_all(first: Watch, square: Float[Array, "steps *batch"], norm: Float[Array, "steps *batch"]) -> Watch:
-    """What `watch` finds, from the squares of all steps at once."""
-    squares = jnp.concatenate([first.worst[None], square])
-    norms = jnp.concatenate([first.norm[None], norm])
-    bad = ~(squares < TOLERANCE**2)
-    violated = jnp.any(bad, axis=0)
-    step = jnp.where(violated, jnp.argmax(bad, axis=0), squares.shape[0] - 1)
-    numbers = jnp.arange(squares.shape[0]).reshape(-1, *(1,) * step.ndim)
-    return Watch(
-        worst=jnp.max(squares, axis=0),
-        first=jnp.where(violated, step, -1),
-        norm=jnp.max(jnp.where(numbers <= step[None], norms, 0.0), axis=0),
-    )
 
 
 def _look_at_versors(
@@ -190,6 +190,9 @@ def _look_at_versors(
 
 propagate_program = jax.jit(_propagate)
 """The compiled program behind `propagate`: FieldState and versors of aligned batches."""
+
+shared_program = jax.jit(_propagate_shared)
+"""The compiled program behind `propagate` where all samples take the same versors, MANY or more."""
 
 parallel_program = jax.jit(_propagate_parallel)
 """The compiled program behind `propagate_parallel`."""

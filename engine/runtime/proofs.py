@@ -6,7 +6,8 @@ from functools import cache
 import jax.numpy as jnp
 
 from engine.algebra import identity_motor
-from engine.field.propagate import COMPOSITIONS, parallel_program, propagate_program
+from engine.field.blocks import BLOCK
+from engine.field.propagate import COMPOSITIONS, parallel_program, propagate_program, shared_program
 from engine.field.state import FieldState
 from engine.safety.hotpath import HotPathReport, prove_traced
 from engine.vault.vault import Vault, store_program
@@ -16,7 +17,7 @@ _SAMPLES, _STEPS = 2, 3
 
 @cache
 def startup_proofs() -> Mapping[str, HotPathReport]:
-    """Return the proofs of propagate, its parallel form and the vault's store. The walk's come with its programs."""
+    """Return the proofs of propagate in its three forms and of the vault's store. The walk's come with its programs."""
     state, versors = FieldState(identity_motor((_SAMPLES,))), identity_motor((_STEPS, _SAMPLES))
     motors = identity_motor((_SAMPLES,))
     codes = jnp.zeros(_SAMPLES, jnp.int64)
@@ -27,6 +28,14 @@ def startup_proofs() -> Mapping[str, HotPathReport]:
             state=lambda arguments: arguments[0].motor,
             operators=lambda arguments: arguments[1],
             outputs=lambda result: result[0].motor,
+        ),
+        "propagate_shared": prove_traced(
+            shared_program.trace(state, identity_motor((BLOCK + 9, 1))),
+            state=lambda arguments: arguments[0].motor,
+            operators=lambda arguments: arguments[1],
+            outputs=lambda result: result[0].motor,
+            steps=2,
+            compositions=COMPOSITIONS,
         ),
         "propagate_parallel": prove_traced(
             parallel_program.trace(state, versors),
