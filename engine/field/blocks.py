@@ -23,9 +23,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from engine.algebra.lanes import compose, squares_of_entries, step_lanes
 from engine.algebra.resident import enter, leave
 from engine.field.closure import Watch, begin, watch_all
-from engine.field.lanes import compose, squares_of_entries, step_lanes
 
 BLOCK = 32
 """Steps of a block: states of a block and of a chunk of samples, 2 MiB, stay in a second-level cache."""

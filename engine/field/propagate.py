@@ -13,6 +13,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from engine.algebra.arguments import MotorLike, coefficients
+from engine.algebra.lanes import compose, squares_of_lanes, step_lanes
 from engine.algebra.resident import Resident, from_resident, to_resident
 from engine.base.errors import ShapeError
 from engine.field.blocks import move_shared
@@ -27,7 +28,6 @@ from engine.field.closure import (
     watch,
     watch_all,
 )
-from engine.field.lanes import compose, squares_of_lanes, step_lanes
 from engine.field.state import FieldState
 
 COMPOSITIONS = ("compose",)

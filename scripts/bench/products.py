@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.algebra import product, resident, tables
+from engine.algebra import lanes, product, resident, tables
+from engine.algebra.multivector_lanes import enter_multivector, multiply_multivectors
 from engine.base.precision import enable_x64
 
 Call = Callable[[], Any]
@@ -34,10 +35,10 @@ def floor(a: NDArray, b: NDArray) -> Call:
     return lambda: np.add(a, b, out=out)
 
 
-def compiled(function: Callable[..., Any], *arrays: NDArray) -> Call:
+def compiled(function: Callable[..., Any], *arrays: Any) -> Call:
     """The function compiled, on arrays already on the device, until its result is there."""
     program = jax.jit(function).lower(*arrays).compile()
-    inputs = [jax.device_put(array) for array in arrays]
+    inputs = jax.device_put(arrays)
     return lambda: jax.block_until_ready(program(*inputs))
 
 
@@ -71,6 +72,10 @@ def product_candidates(size: int, random: np.random.Generator) -> dict[str, tupl
     few = min(size, SLICE)
     found: dict[str, tuple[Call, int]] = {
         "floor": (floor(a, b), size),
+        "resident, entered once": (
+            compiled(multiply_multivectors, *map(enter_multivector, map(jnp.asarray, (a, b)))),
+            size,
+        ),
         "geometric_product": (compiled(product.geometric_product_kernel, a, b), size),
         "jax einsum": (compiled(lambda x, y: jnp.einsum("ijk,ni,nj->nk", dense, x, y), a[:few], b[:few]), few),
         "numpy einsum": (lambda: np.einsum("ijk,ni,nj->nk", dense, a[:few], b[:few], optimize=True), few),
@@ -93,8 +98,8 @@ def sandwich_candidates(size: int, random: np.random.Generator) -> dict[str, tup
     found: dict[str, tuple[Call, int]] = {
         "floor": (floor(v, f), size),
         "sandwich": (compiled(product.sandwich_kernel, v, f), size),
-        "resident_sandwich": (resident_call(resident.resident_sandwich, v, f), size),
-        "resident_product": (resident_call(resident.resident_product, v, f), size),
+        "resident, entered once": (resident_call(lanes.step_lanes, v, f), size),
+        "resident even product": (resident_call(lanes.multiply_lanes, v, f), size),
         "jax einsum": (compiled(lambda x, y: by_einsum(jnp, x, y), v[:few], f[:few]), few),
         "numpy einsum": (lambda: by_einsum(np, v[:few], f[:few]), few),
     }

@@ -23,12 +23,12 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from engine.algebra import rotor, tables
+from engine.algebra.lanes import step_lanes
 from engine.algebra.product import even_reverse_kernel, sandwich_kernel
 from engine.algebra.resident import enter, from_resident, leave, to_resident
 from engine.base.precision import enable_x64
 from engine.field import FieldState, blocks
 from engine.field.closure import squared_residual
-from engine.field.lanes import step_lanes
 from engine.field.propagate import parallel_program, propagate_program, shared_program
 
 STEPS = 1_000

@@ -70,11 +70,12 @@ def member(coordinator: str, processes: int, index: int, rounds: int) -> None:
 
     from engine.base.precision import enable_x64
     from engine.field.mesh import data_mesh
-    from experiments.cluster import Cluster, join
 
     enable_x64()
     if processes > 1:
-        join(Cluster(coordinator, processes, index), "cpu")
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(coordinator, processes, index)
     found = {kind: min(timed(rows_of(kind, processes), data_mesh(), rounds)) for kind in ("strong", "weak")}
     if jax.process_index() == 0:
         print(json.dumps(found))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from engine.algebra import closure_residual, sandwich
+from engine.algebra.lanes import squares_of_lanes, step_lanes
 from engine.algebra.resident import from_resident, to_resident
 from engine.base.errors import PrecisionError, ShapeError
 from engine.field import FieldState, propagate, propagate_parallel, run
-from engine.field.lanes import squares_of_lanes, step_lanes
 from tests.field.motors import BATCH, STEPS, motors
 
 FORMS = pytest.mark.parametrize("form", [propagate, propagate_parallel])
