@@ -88,14 +88,19 @@ class Vault(eqx.Module):
     def __len__(self) -> int:
         return int(self.count)
 
-    def store(self, motor: MotorLike, *, status: Status | str = Status.UNREVIEWED, step: Any = 0) -> "Vault":
-        """A vault with `motor`, (16,) or (entries, 16), appended; this one is left alone.
+    def store(
+        self, motor: MotorLike, *, status: Status | str = Status.UNREVIEWED, step: Any = 0, donate: bool = False
+    ) -> "Vault":
+        """A vault with `motor`, (16,) or (entries, 16), appended; this one is left alone unless it is donated.
+
+        `donate` hands this vault's arrays over to the new one, which then costs what is stored and not what is there.
+        Whatever still holds this vault cannot use it afterwards: JAX refuses a deleted array with a `RuntimeError`.
 
         `step`: the step of the run a state comes from, one integer or one per entry. Raises `VersorClosureError` for a
         motor off the manifold, `PointAtInfinityError` for one that carries the origin to infinity, `PrecisionError` and
         `ShapeError`; `TracedCheckError` inside jit, where those checks would be dropped.
         """
-        motors = _entries(motor)
+        motors, points = _entries(motor)
         code = jnp.full(motors.shape[0], _status(status), jnp.int64)
         steps = jnp.broadcast_to(jnp.asarray(step, jnp.int64), motors.shape[:1])
         count = len(self) + motors.shape[0]
@@ -103,7 +108,7 @@ class Vault(eqx.Module):
         if count > self.capacity:
             doublings = int(np.ceil(np.log2(count / self.capacity)))
             vault = grow_program(self, padded_capacity(self.capacity * 2**doublings))
-        return store_program(vault, motors, carried_points(motors), code, steps)
+        return (donating_program if donate else store_program)(vault, motors, points, code, steps)
 
     def review(self, index: int, status: Status | str) -> "Vault":
         """A vault in which the entry at `index` has another status. Raises `ConfigError` if there is no such entry."""
@@ -150,6 +155,9 @@ def carried_points(motor: Float[Array, "*batch 16"]) -> Float[Array, "*batch 3"]
     return point_coordinates(apply(motor, jnp.broadcast_to(embed_point(jnp.zeros(3)), (*motor.shape[:-1], 32))))
 
 
+_carried_points = jax.jit(carried_points)
+
+
 def _status(status: Status | str) -> int:
     if isinstance(status, str):
         names = {member.name.lower(): member for member in Status}
@@ -159,8 +167,8 @@ def _status(status: Status | str) -> int:
     return int(Status(status))
 
 
-def _entries(motor: MotorLike) -> Float[Array, "entries 16"]:
-    """Motors that may be stored, as rows; the checks are made now or not at all."""
+def _entries(motor: MotorLike) -> tuple[Float[Array, "entries 16"], Float[Array, "entries 3"]]:
+    """Motors that may be stored, as rows, and their points; the checks are made now or not at all."""
     motors = coefficients(motor, 16, "motor")
     if motors.ndim > 2:
         raise ShapeError(f"motor has shape {motors.shape}; (16,) or (entries, 16) can be stored")
@@ -168,8 +176,9 @@ def _entries(motor: MotorLike) -> Float[Array, "entries 16"]:
         raise TracedCheckError("a vault checks what it stores on the host: call store outside jit, vmap and grad")
     rows = motors.reshape(-1, 16)
     assert_closed(measure_closure(rows))
-    _require_finite(carried_points(rows))
-    return rows
+    points = _carried_points(rows)
+    _require_finite(points)
+    return rows, points
 
 
 def _query(query: Any) -> Query:
@@ -181,7 +190,7 @@ def _query(query: Any) -> Query:
     else:
         if is_concrete(value):
             assert_closed(measure_closure(value))
-        found = Query(carried_points(value), value, motor_marks(value)[..., None])
+        found = Query(_carried_points(value), value, motor_marks(value)[..., None])
     if is_concrete(value):
         _require_finite(found.point)
     return found
@@ -259,6 +268,9 @@ def _recalled(vault: Vault, index: Int[Array, "*batch k"], rank: Float[Array, "*
 
 store_program = jax.jit(_store)
 """The compiled program behind `Vault.store`; its no-repair proof takes both arrays of motors as the state."""
+
+donating_program = jax.jit(_store, donate_argnums=0)
+"""The same, in the arrays of the vault that is handed in."""
 
 grow_program = jax.jit(_grow, static_argnums=1)
 recall_program = jax.jit(_recall, static_argnums=(3, 4))

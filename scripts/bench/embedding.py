@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("patterns", nargs="?", default=str(shipped))
     parser.add_argument("--texts", type=int, default=400)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     arguments = parser.parse_args()
     enable_x64()
     texts = [pattern.text for pattern in read_patterns(arguments.patterns).patterns][: arguments.texts]
@@ -64,7 +65,9 @@ def main() -> None:
             "ratio_min": min(ratios),
             "ratio_max": max(ratios),
         }
-    print(json.dumps(figures))
+    if arguments.json:
+        print(json.dumps(figures))
+        return
     print("| figure | value |\n|---|---|")
     for name, value in figures.items():
         print(f"| {name} | {value:.4g} |")

@@ -93,12 +93,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="startup", description=__doc__, allow_abbrev=False)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--sweeps", type=int, default=0, help="time N small sweeps by compilation cache instead")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     options = parser.parse_args()
     unit = "s" if options.sweeps else "ms"
     result = measure_sweeps(options.sweeps) if options.sweeps else measure(options.runs)
     if options.json:
-        print(json.dumps({name: round(value, 3) for name, value in result.items()}, indent=2))
+        print(json.dumps({"unit": unit, **{name: round(value, 3) for name, value in result.items()}}))
     else:
         print("\n".join(f"{name:<24} {value:8.2f} {unit}" for name, value in result.items()))
     return 0

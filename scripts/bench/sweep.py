@@ -30,6 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     arguments = parser.parse_args()
     enable_x64()
     prompts = shipped_prompts("en")
@@ -47,7 +48,9 @@ def main() -> None:
         "rows_per_s_warm": len(table.rows) / warm,
         "one_prompt_warm_s": one,
     }
-    print(json.dumps(figures))
+    if arguments.json:
+        print(json.dumps(figures))
+        return
     print("| figure | value |\n|---|---|")
     for name, value in figures.items():
         print(f"| {name} | {value:.4g} |")

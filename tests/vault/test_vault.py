@@ -146,6 +146,35 @@ def test_storing_leaves_the_old_vault_alone_and_doubles_the_capacity():
     assert Vault.empty(2).store(carrying(points)).capacity == 16
 
 
+def test_a_donated_vault_is_the_new_one_and_cannot_be_used_again():
+    points = np.random.default_rng(3).normal(size=(40, 3))
+    kept = Vault.empty(8)
+    donated = Vault.empty(8)
+    for number, motor in enumerate(carrying(points)):
+        last = donated
+        kept = kept.store(motor, status="coherent", step=number)
+        donated = donated.store(motor, status="coherent", step=number, donate=True)
+    for one, other in zip(jax.tree.leaves(kept), jax.tree.leaves(donated), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(RuntimeError, match="deleted"):
+        last.recall(jnp.zeros(3), 1)
+
+
+def test_what_is_refused_donates_nothing():
+    vault = Vault.empty(4)
+    with pytest.raises(VersorClosureError):
+        vault.store(jnp.full(16, 2.0), donate=True)
+    assert len(vault.store(carrying([[1.0, 0.0, 0.0]]))) == 1
+
+
+def test_growth_leaves_a_vault_that_is_not_donated_alone():
+    full = Vault.empty(1)
+    full = full.store(carrying(np.ones((full.capacity, 3))))
+    grown = full.store(carrying([[2.0, 0.0, 0.0]]))
+    assert len(full) == full.capacity == len(grown) - 1
+    np.testing.assert_array_equal(full.recall(jnp.ones(3), 1).index, [0])
+
+
 def test_growth_recompiles_nothing_smaller(caplog):
     def cycle():
         vault = Vault.empty(3)
