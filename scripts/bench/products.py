@@ -60,6 +60,18 @@ def clifford_product() -> Callable[[NDArray, NDArray], Any] | None:
     return layout.gmt_func
 
 
+def kingdon_call(a: NDArray, b: NDArray, blades: NDArray, sandwich: bool) -> Call | None:
+    """The peer's generated code on whole columns, as it likes them, or None where it is not installed."""
+    if importlib.util.find_spec("kingdon") is None:
+        return None
+    from kingdon import Algebra
+
+    algebra = Algebra(4, 1)
+    keys = tuple(int(tables.BLADES[blade]) for blade in blades)
+    x, y = (algebra.multivector(values=list(np.ascontiguousarray(each.T)), keys=keys) for each in (a, b))
+    return (lambda: x.sw(y)) if sandwich else (lambda: x * y)
+
+
 def loop(function: Callable[[NDArray, NDArray], Any], a: NDArray, b: NDArray) -> Call:
     """One call for each row."""
     return lambda: [function(left, right) for left, right in zip(a, b, strict=True)]
@@ -80,6 +92,8 @@ def product_candidates(size: int, random: np.random.Generator) -> dict[str, tupl
         "jax einsum": (compiled(lambda x, y: jnp.einsum("ijk,ni,nj->nk", dense, x, y), a[:few], b[:few]), few),
         "numpy einsum": (lambda: np.einsum("ijk,ni,nj->nk", dense, a[:few], b[:few], optimize=True), few),
     }
+    if call := kingdon_call(a, b, np.arange(32), sandwich=False):
+        found["kingdon"] = (call, size)
     if peer := clifford_product():
         found["clifford"] = (loop(peer, a[:few], b[:few]), few)
     return found
@@ -103,6 +117,8 @@ def sandwich_candidates(size: int, random: np.random.Generator) -> dict[str, tup
         "jax einsum": (compiled(lambda x, y: by_einsum(jnp, x, y), v[:few], f[:few]), few),
         "numpy einsum": (lambda: by_einsum(np, v[:few], f[:few]), few),
     }
+    if call := kingdon_call(v, f, tables.EVEN, sandwich=True):
+        found["kingdon"] = (call, size)
     if peer := clifford_product():
         wide = np.zeros((2, few, 32))
         wide[:, :, tables.EVEN] = v[:few], f[:few]
