@@ -8,13 +8,14 @@ RUN/manifest.json      SHA-256 and size of every other file, written last
 
 import hashlib
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import ConfigError, RecordError
+from engine.base.errors import ConfigError, RecordError, RunWriteError
 from packs import strict_json
 from packs.errors import PackFormatError
 
@@ -27,6 +28,7 @@ REPORT = "report.html"
 LAUNCHER = ".launcher"
 """What a launcher leaves in a run folder (pickled jobs, its logs): no part of the record, and no manifest lists it."""
 
+LOG = logging.getLogger("corefield.sweep")
 SCHEMA_VERSION = "1.0.0"
 DEFAULT_PARENT = "runs"
 MAX_JSON_BYTES = 64 * 1024 * 1024
@@ -41,8 +43,7 @@ def create_run_folder(requested: str | None, moment: float | None = None) -> Pat
     if requested is not None:
         return _claim(Path(requested).absolute())
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(moment))
-    parent = Path(DEFAULT_PARENT).absolute()
-    parent.mkdir(parents=True, exist_ok=True)
+    parent = _made(Path(DEFAULT_PARENT).absolute())
     for attempt in range(1, 10_000):
         folder = parent / (stamp if attempt == 1 else f"{stamp}-{attempt}")
         try:
@@ -55,7 +56,14 @@ def create_run_folder(requested: str | None, moment: float | None = None) -> Pat
 
 def _claim(folder: Path) -> Path:
     refuse_occupied(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    return _made(folder)
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunWriteError(f"{folder} cannot be made ({error.strerror}); choose another run folder") from error
     return folder
 
 
@@ -68,7 +76,10 @@ def refuse_occupied(folder: Path) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write `data` to `path` so that a reader sees the old file or the new one, never a part of either."""
+    """Write `data` to `path` so that a reader sees the old file or the new one, never a part of either.
+
+    Raises `RunWriteError` where the file system refuses: full, read-only, gone.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as handle:
@@ -76,8 +87,21 @@ def write_bytes(path: Path, data: bytes) -> None:
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        raise RunWriteError(
+            f"{path} cannot be written ({error.strerror}); what was written before is whole: "
+            "mend that and continue with core sweep resume=RUN_DIR"
+        ) from error
     finally:
+        _remove(temporary)
+
+
+def _remove(temporary: Path) -> None:
+    try:
         temporary.unlink(missing_ok=True)
+    except OSError as error:
+        # A read-only or lost file system: what matters has been said.
+        LOG.debug("%s was not removed: %s", temporary, error)
 
 
 def write_json(path: Path, document: object) -> None:

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
@@ -183,11 +184,49 @@ def _not_raised(kind: type[BaseException], action: Callable[[], object]) -> int:
     return 1
 
 
+PROCESSES = {
+    "kill -9 in a long propagation": "tests/checkpoint/test_segments.py -k killed_with_sigkill",
+    "kill -9 of a sweep in the middle of its job": "tests/e2e/test_launchers.py -k killed_with_sigkill",
+    "kill -9 of a joblib worker": "tests/e2e/test_sweep_process.py -k killed_worker",
+    "kill -9 of a worker, each launcher": "tests/e2e/test_launchers.py -k crashed_worker",
+    "the same without retries": "tests/e2e/test_launchers.py -k lost_a_job",
+    "SIGTERM in the middle of a job": "tests/e2e/test_launchers.py -k sigterm",
+    "Ctrl-C in a sweep": "tests/e2e/test_sweep_process.py -k ctrl_c",
+    "disk full, read-only, in a sweep": "tests/e2e/test_sweep_disk.py",
+    "another mesh at restore": "tests/checkpoint/test_store.py -k another_mesh",
+    "kill -9 of a process of a cluster": "tests/e2e/test_cluster.py -k lost_process",
+}
+"""Faults of real processes, and the tests that inject them."""
+
+
+def processes(root: Path) -> Iterator[Row]:
+    """Run the tests that kill, stop and fill up real sweeps; those that lack an extra are not counted as tried."""
+    root.mkdir()
+    for number, (fault, tests) in enumerate(PROCESSES.items()):
+        report = root / f"{number}.xml"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"--junitxml={report}",
+            *tests.split(),
+        ]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
+        tried, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+        bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        yield Row(fault, tried - skipped, bad, "not refused, not resumed, or other rows")
+
+
 def main() -> int:
     """Run every fault and print the table; return 1 if anything that must be zero is not."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--flips", type=int, default=25, help="bit flips per file")
+    parser.add_argument("--without-processes", action="store_true", help="leave out the faults of whole sweeps")
     arguments = parser.parse_args()
     enable_x64()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -200,6 +239,7 @@ def main() -> int:
             damage(root / "damage", arguments.flips),
             full_disk(root / "full"),
             kills(root / "kills", arguments.kills),
+            () if arguments.without_processes else processes(root / "processes"),
         )
         (root / "refusals").mkdir()
         for part in parts:

@@ -65,6 +65,10 @@ class CheckpointWriteError(CoreError, OSError):
     """A checkpoint could not be written; what was reported as saved before is untouched."""
 
 
+class RunWriteError(CoreError, OSError):
+    """A file of a run could not be written; files that were written before are whole."""
+
+
 class CheckpointLockedError(CoreError, BlockingIOError):
     """Another writer holds the checkpoint folder."""
 

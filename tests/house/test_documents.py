@@ -11,7 +11,10 @@ from engine.cli.commands import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUNNABLE = [ROOT / "README.md", ROOT / "docs" / "field-closure.md"]
+RUNNABLE = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("field-closure.md", "performance.md", "tutorials/cluster.md")),
+]
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ )?core ([a-z][a-z-]+)", re.MULTILINE)
