@@ -1,15 +1,22 @@
 """Jobs through submitit: processes on this machine (`submitit_local`) or a SLURM array (`submitit_slurm`)."""
 
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from experiments import rundir
 from experiments.launchers.base import STOP_SECONDS, QueueLauncher, Task
 
 POLL_SECONDS = 0.2
+QUEUE_SECONDS = 10.0
+"""How often SLURM's queue is looked at. A job that was missing from it twice has ended."""
+KILL_WAIT_SECONDS = 30.0
+"""SLURM's own wait between SIGTERM and SIGKILL, by default. Its jobs need so much longer to stop: submitit passes
+over SIGTERM."""
 COMMON = ("timeout_min", "cpus_per_task", "gpus_per_node", "mem_gb", "name")
 SLURM = {"partition": "partition", "account": "account", "qos": "qos", "n_jobs": "array_parallelism"}
 """Our names of SLURM's settings, and submitit's."""
@@ -25,14 +32,47 @@ class Requeued:
         self.task = task
 
     def __call__(self) -> None:
-        """Run the task here."""
-        self.task()
+        """Run the task here, unless it is done: SLURM requeues a job that was told to stop and ended well all the same.
+
+        Its sweep may have ended since, and what is sealed is not touched.
+        """
+        if rundir.finished(Path(str(self.task.config.hydra.sweep.dir)) / "jobs" / str(self.task.number)) is None:
+            self.task()
 
     def checkpoint(self) -> Any:
         """Return what submitit submits in this task's place."""
         import submitit
 
         return submitit.helpers.DelayedSubmission(self)
+
+
+class Queue:
+    """Which SLURM jobs have ended without a result, by `squeue`.
+
+    submitit asks `sacct` alone. On a cluster without accounting that answers nothing, and a job that was killed would
+    be waited for without end.
+    """
+
+    def __init__(self) -> None:
+        self.looked = float("-inf")
+        self.missing: set[str] = set()
+        self.ended: set[str] = set()
+
+    def left(self, jobs: Sequence[Any]) -> list[Any]:
+        """Return those of the jobs that have not ended."""
+        running = [job for job in jobs if not job.done()]
+        if running and time.monotonic() - self.looked >= QUEUE_SECONDS:
+            self.look({str(job.job_id) for job in running})
+            self.looked = time.monotonic()
+        return [job for job in running if job.job_id not in self.ended]
+
+    def look(self, expected: set[str]) -> None:
+        """Compare the queue with what is expected in it. A queue that does not answer says nothing."""
+        found = subprocess.run(["squeue", "--me", "-h", "-r", "-o", "%i"], capture_output=True, text=True, check=False)
+        if found.returncode == 0:
+            missing = expected - set(found.stdout.split())
+            self.ended |= missing & self.missing
+            self.missing = missing
 
 
 class SubmititLauncher(QueueLauncher):
@@ -59,7 +99,7 @@ class SubmititLauncher(QueueLauncher):
         """Submit every task and wait until none runs; told to stop, cancel them first."""
         width = self.parameters.get("n_jobs") or os.cpu_count() or 1
         waiting, running = [Requeued(task) for task in tasks], []
-        executor = self.executor(folder)
+        executor, left = self.executor(folder), self.left()
         try:
             if self.CLUSTER == "slurm":
                 # One array: the scheduler knows the width, and a thousand jobs are one request.
@@ -70,18 +110,24 @@ class SubmititLauncher(QueueLauncher):
                 while waiting and len(running) < width:
                     running.append(executor.submit(waiting.pop(0)))
                 time.sleep(POLL_SECONDS)
-                running = [job for job in running if not job.done()]
+                running = left(running)
         except KeyboardInterrupt:
-            _stop(running)
+            _stop(running, left, STOP_SECONDS + (KILL_WAIT_SECONDS if self.CLUSTER == "slurm" else 0.0))
             raise
 
+    def left(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Return what picks, out of jobs, those that have not ended."""
+        if self.CLUSTER == "slurm":
+            return Queue().left
+        return lambda jobs: [job for job in jobs if not job.done()]
 
-def _stop(jobs: Sequence[Any]) -> None:
+
+def _stop(jobs: Sequence[Any], left: Callable[[Sequence[Any]], list[Any]], seconds: float) -> None:
     for job in jobs:
         job.cancel(check=False)
-    deadline = time.monotonic() + STOP_SECONDS
-    while any(not job.done() for job in jobs) and time.monotonic() < deadline:
+    deadline = time.monotonic() + seconds
+    while (jobs := left(jobs)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-    left = [job.job_id for job in jobs if not job.done()]
-    if left:
-        sys.stderr.write(f"core sweep: told to stop and still running: submitit jobs {', '.join(left)}\n")
+    if jobs:
+        names = ", ".join(job.job_id for job in jobs)
+        sys.stderr.write(f"core sweep: told to stop and still running: submitit jobs {names}\n")
