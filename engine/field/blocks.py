@@ -1,10 +1,12 @@
-"""Propagation by versors that all samples share: many steps at a time.
+"""Propagation many steps at a time: by versors that all samples share, or by few samples' own.
 
-A versor that is shared acts on every sample by the same matrix. The versors of a block of steps are composed, in order,
-to the versor of each prefix of the block, and each prefix becomes the 16 x 16 matrix of its sandwich in the resident
-basis (engine.algebra.resident). One matrix product then gives the states after all steps of the block, of which the
-closure is measured, and the last of which enters the next block. A matrix product runs at the arithmetic peak, where a
-step that is written out is bound by the loop around it.
+The versors of a block of steps are composed, in order, to the versor of each prefix of the block. The prefixes act on
+the state that enters the block, all at once, and give the states after each of its steps, of which the closure is
+measured, and the last of which enters the next block. So a few samples fill lanes that a step alone would leave empty.
+
+A versor that is shared acts on every sample by the same matrix. For many samples each prefix becomes the 16 x 16 matrix
+of its sandwich in the resident basis (engine.algebra.resident), and one matrix product gives the states of a block. It
+runs at the arithmetic peak, where a step that is written out is bound by the loop around it.
 
 No state is skipped and none is repaired: the states are those of `propagate_parallel` within a block, and those of the
 step-by-step form between blocks. Rounding goes with the norm of the composed versors of one block
@@ -48,13 +50,15 @@ FEW = 16
 Columns = Float[Array, "16 rows"]
 Chunk = tuple[Columns, Watch]
 State = tuple[Float[Array, "chunks 16 rows"], Watch]
-Prefixes = Float[Array, "blocks 4 2 2 within"]
+Versors = Float[Array, "steps _ 16"]
+Prefixes = Float[Array, "blocks 4 2 2 within _"]
 
 
-def move_shared(
-    motor: Float[Array, "*batch 16"], versors: Float[Array, "steps 16"]
-) -> tuple[Float[Array, "*batch 16"], Watch]:
-    """The states (*batch, 16) after all versors (steps, 16), and what was seen of each state on the way, (*batch)."""
+def move_in_blocks(motor: Float[Array, "*batch 16"], versors: Versors) -> tuple[Float[Array, "*batch 16"], Watch]:
+    """The states (*batch, 16) after all versors, and what was seen of each state on the way, (*batch).
+
+    `versors` are (steps, 1, 16) for all samples, or (steps, samples, 16) for at most CHUNK samples, in their order.
+    """
     batch, count = motor.shape[:-1], math.prod(motor.shape[:-1])
     chunks, size = _chunks(count)
     columns = enter(motor.reshape(count, 16).T)
@@ -78,7 +82,7 @@ def _chunks(count: int) -> tuple[int, int]:
     return chunks, size if chunks == 1 else -(-size // 8) * 8
 
 
-def _all_steps(state: State, versors: Float[Array, "steps 16"]) -> State:
+def _all_steps(state: State, versors: Versors) -> State:
     """Whole superblocks in a loop, then the blocks that are left, then the steps that are left."""
     steps = versors.shape[0]
     block = block_for(steps)
@@ -90,7 +94,9 @@ def _all_steps(state: State, versors: Float[Array, "steps 16"]) -> State:
             return _superblock(carry, *row, block), None
 
         numbers = jnp.arange(repeated) * long
-        state, _ = lax.scan(step, state, (numbers, versors[: repeated * long].reshape(repeated, long, 16)))
+        state, _ = lax.scan(
+            step, state, (numbers, versors[: repeated * long].reshape(repeated, long, *versors.shape[1:]))
+        )
     if whole > repeated * long:
         state = _superblock(state, jnp.asarray(repeated * long), versors[repeated * long : whole], block)
     if steps > whole:
@@ -98,10 +104,10 @@ def _all_steps(state: State, versors: Float[Array, "steps 16"]) -> State:
     return state
 
 
-def _superblock(state: State, start: Int[Array, ""], versors: Float[Array, "steps 16"], block: int) -> State:
+def _superblock(state: State, start: Int[Array, ""], versors: Versors, block: int) -> State:
     """All chunks moved by blocks of `block` versors; `start` steps were made before."""
     prefixes = _prefixes(versors, block)
-    if state[0].shape[-1] < FEW:
+    if state[0].shape[-1] < FEW or versors.shape[1] > 1:
         return _lifted(lambda chunk: _move_few(chunk, start, prefixes), state)
     matrices = _matrices(prefixes)
     return _lifted(lambda chunk: _move_many(chunk, start, matrices, block), state)
@@ -138,11 +144,11 @@ def _move_many(chunk: Chunk, start: Int[Array, ""], matrices: Float[Array, "bloc
 
 def _move_few(chunk: Chunk, start: Int[Array, ""], prefixes: Prefixes) -> Chunk:
     motor, seen = chunk
-    rows, block = motor.shape[-1], prefixes.shape[-1]
+    rows, block = motor.shape[-1], prefixes.shape[-2]
     shape, lanes = (4, 2, 2, block, rows), (4, 2, 2, block * rows)
 
-    def step(motor: Columns, versors: Float[Array, "4 2 2 within"]) -> tuple[Columns, Float[Array, "within 16 rows"]]:
-        spread = jnp.broadcast_to(versors[..., None], shape).reshape(lanes)
+    def step(motor: Columns, versors: Float[Array, "4 2 2 within _"]) -> tuple[Columns, Float[Array, "within 16 rows"]]:
+        spread = jnp.broadcast_to(versors, shape).reshape(lanes)
         motors = jnp.broadcast_to(motor.reshape(4, 2, 2, 1, rows), shape).reshape(lanes)
         states = jnp.swapaxes(step_lanes(spread, motors).reshape(16, block, rows), 0, 1)
         return states[-1], states
@@ -152,24 +158,26 @@ def _move_few(chunk: Chunk, start: Int[Array, ""], prefixes: Prefixes) -> Chunk:
     return motor, watch_all(seen, start + 1, *(square.reshape(-1, rows) for square in squares))
 
 
-def _prefixes(versors: Float[Array, "steps 16"], block: int) -> Prefixes:
+def _prefixes(versors: Versors, block: int) -> Prefixes:
     """The versors of steps 1, 1 and 2, ..., 1 to `block` of each block."""
+    rows = versors.shape[1]
     blocks = versors.shape[0] // block
-    entries = enter(versors.T).reshape(16, blocks, block)
-    rows = jnp.moveaxis(entries, 2, 0).reshape(block, 4, 2, 2, blocks)
+    entries = enter(versors.reshape(-1, 16).T).reshape(16, blocks, block, rows)
+    steps = jnp.moveaxis(entries, 2, 0).reshape(block, 4, 2, 2, blocks * rows)
 
     def step(earlier: Array, later: Array) -> tuple[Array, Array]:
         composed = compose(later, earlier)
         return composed, composed
 
-    _, rest = lax.scan(step, rows[0], rows[1:])
-    return jnp.transpose(jnp.concatenate([rows[:1], rest]), (4, 1, 2, 3, 0))
+    _, rest = lax.scan(step, steps[0], steps[1:])
+    prefixes = jnp.concatenate([steps[:1], rest]).reshape(block, 4, 2, 2, blocks, rows)
+    return jnp.transpose(prefixes, (4, 1, 2, 3, 0, 5))
 
 
 def _matrices(prefixes: Prefixes) -> Float[Array, "blocks entries 16"]:
     """The matrix of each prefix's sandwich, one below the other: what it makes of 16 unit states, in blocks of 16."""
-    blocks, block = prefixes.shape[0], prefixes.shape[-1]
+    blocks, block = prefixes.shape[0], prefixes.shape[-2]
     shape = (blocks, block, 4, 2, 2, 16)
-    versors = jnp.broadcast_to(jnp.moveaxis(prefixes, -1, 1)[..., None], shape)
+    versors = jnp.broadcast_to(jnp.moveaxis(prefixes, -2, 1), shape)
     units = jnp.broadcast_to(np.eye(16).reshape(4, 2, 2, 16), shape)
     return step_lanes(versors, units).reshape(blocks, block * 16, 16)

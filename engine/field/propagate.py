@@ -1,7 +1,8 @@
-"""Propagation by sandwich products: F ← V F reverse(V), step by step or by an associative scan.
+"""Propagation by sandwich products: F ← V F reverse(V), step by step, in blocks of steps or by an associative scan.
 
 The state is only ever moved by versors; nothing here normalises, rounds, selects or repairs it. `engine.safety.hotpath`
-proves that from the traces of `propagate_program` and `parallel_program`, the programs that are compiled and called.
+proves that from the traces of `propagate_program`, `blocks_program` and `parallel_program`, the programs that are
+compiled and called.
 """
 
 import math
@@ -16,7 +17,7 @@ from engine.algebra.arguments import MotorLike, coefficients
 from engine.algebra.lanes import compose, squares_of_lanes, step_lanes
 from engine.algebra.resident import Resident, from_resident, to_resident
 from engine.base.errors import ShapeError
-from engine.field.blocks import move_shared
+from engine.field.blocks import move_in_blocks
 from engine.field.closure import (
     Closure,
     Watch,
@@ -35,7 +36,13 @@ COMPOSITIONS = ("compose",)
 
 
 MANY = 8
-"""Steps from which versors that all samples share are taken in blocks."""
+"""Steps from which versors are taken in blocks, where all samples share them or the samples are few."""
+
+FEW_SAMPLES = {"cpu": 2}
+"""Samples, by platform, up to which versors of their own are faster in blocks of steps than one step after another."""
+
+FEW_SAMPLES_ELSEWHERE = 512
+"""The same where a step costs a launch, whatever its width: as many as `move_in_blocks` takes. Not measured."""
 
 
 class Propagated(NamedTuple):
@@ -80,9 +87,11 @@ def propagate_parallel(state: FieldState, versors: MotorLike) -> tuple[FieldStat
 
 
 def program_for(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
-    """What `propagate` does with aligned arguments: the program that is fastest for their shapes."""
-    many = versors.shape[0] >= MANY and math.prod(state.motor.shape[:-1]) > 0
-    return (shared_program if many and _is_shared(versors) else propagate_program)(state, versors)
+    """What `propagate` does with aligned arguments: the program that is fastest for their shapes on this platform."""
+    count = math.prod(state.motor.shape[:-1])
+    few = FEW_SAMPLES.get(jax.default_backend(), FEW_SAMPLES_ELSEWHERE)
+    in_blocks = versors.shape[0] >= MANY and count > 0 and (_is_shared(versors) or count <= few)
+    return (blocks_program if in_blocks else propagate_program)(state, versors)
 
 
 def aligned(state: FieldState, versors: MotorLike) -> tuple[FieldState, Array]:
@@ -137,8 +146,11 @@ def _propagate_parallel(state: FieldState, versors: Float[Array, "steps *rows 16
     return _leave(states[-1], seen, batch, versors)
 
 
-def _propagate_shared(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
-    moved, seen = move_shared(state.motor, versors.reshape(versors.shape[0], 16))
+def _propagate_blocks(state: FieldState, versors: Float[Array, "steps *rows 16"]) -> tuple[FieldState, Closure]:
+    batch, steps = state.motor.shape[:-1], versors.shape[0]
+    rows = 1 if _is_shared(versors) else math.prod(batch)
+    own = versors if rows == 1 else jnp.broadcast_to(versors, (steps, *batch, 16))
+    moved, seen = move_in_blocks(state.motor, own.reshape(steps, rows, 16))
     return _left(moved, seen, versors)
 
 
@@ -191,8 +203,8 @@ def _look_at_versors(
 propagate_program = jax.jit(_propagate)
 """The compiled program behind `propagate`: FieldState and versors of aligned batches."""
 
-shared_program = jax.jit(_propagate_shared)
-"""The compiled program behind `propagate` where all samples take the same versors, MANY or more."""
+blocks_program = jax.jit(_propagate_blocks)
+"""The compiled program behind `propagate` for MANY steps by versors that all samples share, or of few samples."""
 
 parallel_program = jax.jit(_propagate_parallel)
 """The compiled program behind `propagate_parallel`."""

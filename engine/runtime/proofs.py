@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from engine.algebra import identity_motor
 from engine.field.blocks import BLOCK
-from engine.field.propagate import COMPOSITIONS, parallel_program, propagate_program, shared_program
+from engine.field.propagate import COMPOSITIONS, blocks_program, parallel_program, propagate_program
 from engine.field.state import FieldState
 from engine.safety.hotpath import HotPathReport, prove_traced
 from engine.vault.vault import Vault, store_program
@@ -29,8 +29,8 @@ def startup_proofs() -> Mapping[str, HotPathReport]:
             operators=lambda arguments: arguments[1],
             outputs=lambda result: result[0].motor,
         ),
-        "propagate_shared": prove_traced(
-            shared_program.trace(state, identity_motor((BLOCK + 9, 1))),
+        "propagate_blocks": prove_traced(
+            blocks_program.trace(state, identity_motor((BLOCK + 9, 1))),
             state=lambda arguments: arguments[0].motor,
             operators=lambda arguments: arguments[1],
             outputs=lambda result: result[0].motor,

@@ -1,8 +1,9 @@
 """An immutable table of field states: `store` returns a new vault, `recall` finds the nearest entries exactly."""
 
 import math
+from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, UInt64
+from numpy.typing import NDArray
 
 from engine.algebra import apply, embed_point, point_coordinates
 from engine.algebra.arguments import MotorLike, coefficients, first_failure, is_concrete
@@ -20,6 +22,10 @@ from engine.field.closure import assert_closed, measure_closure
 from engine.vault.recall import ABSENT, SELF_MATCH, Query, Table, motor_marks, nearest, padded_capacity
 from engine.vault.sharded import entry_axis, nearest_sharded, require_divisible
 
+WHOLE = 1 << 16
+"""Entries from which a store is one program of its own. Fewer go in parts of powers of two, so that storing now this
+many and now that many compiles at most two programs for each power: one that copies the table, one in its place."""
+
 
 class Status(IntEnum):
     """What a review found about an entry. Only coherent entries count as evidence when asked so."""
@@ -27,6 +33,9 @@ class Status(IntEnum):
     UNREVIEWED = 0
     COHERENT = 1
     INCOHERENT = 2
+
+
+AnyArray: TypeAlias = Array | NDArray[np.float64]
 
 
 class Recall(eqx.Module):
@@ -101,14 +110,18 @@ class Vault(eqx.Module):
         `ShapeError`; `TracedCheckError` inside jit, where those checks would be dropped.
         """
         motors, points = _entries(motor)
-        code = jnp.full(motors.shape[0], _status(status), jnp.int64)
-        steps = jnp.broadcast_to(jnp.asarray(step, jnp.int64), motors.shape[:1])
-        count = len(self) + motors.shape[0]
+        entries = motors.shape[0]
+        code = np.full(entries, _status(status), np.int64)
+        steps = np.broadcast_to(np.asarray(step, np.int64), (entries,))
+        count = len(self) + entries
         vault = self
         if count > self.capacity:
             doublings = int(np.ceil(np.log2(count / self.capacity)))
             vault = grow_program(self, padded_capacity(self.capacity * 2**doublings))
-        return (donating_program if donate else store_program)(vault, motors, points, code, steps)
+        for part in _parts(entries):
+            program = donating_program if donate or part.start else store_program
+            vault = program(vault, *(jnp.asarray(values[part]) for values in (motors, points, code, steps)))
+        return vault
 
     def review(self, index: int, status: Status | str) -> "Vault":
         """A vault in which the entry at `index` has another status. Raises `ConfigError` if there is no such entry."""
@@ -167,18 +180,41 @@ def _status(status: Status | str) -> int:
     return int(Status(status))
 
 
-def _entries(motor: MotorLike) -> tuple[Float[Array, "entries 16"], Float[Array, "entries 3"]]:
+def _entries(motor: MotorLike) -> tuple[Float[AnyArray, "entries 16"], Float[AnyArray, "entries 3"]]:
     """Motors that may be stored, as rows, and their points; the checks are made now or not at all."""
     motors = coefficients(motor, 16, "motor")
     if motors.ndim > 2:
         raise ShapeError(f"motor has shape {motors.shape}; (16,) or (entries, 16) can be stored")
     if not is_concrete(motors):
         raise TracedCheckError("a vault checks what it stores on the host: call store outside jit, vmap and grad")
-    rows = motors.reshape(-1, 16)
-    assert_closed(measure_closure(rows))
-    points = _carried_points(rows)
+    rows: AnyArray = motors.reshape(-1, 16)
+    if (count := rows.shape[0]) <= WHOLE:
+        # On the host, where cutting compiles nothing. The identity fills up: it is closed, and its point finite.
+        filling = np.zeros((_power_of_two(count) - count, 16))
+        filling[:, 0] = 1.0
+        rows = np.concatenate([np.asarray(rows), filling])
+    if not jnp.all(measure_closure(rows).ok):
+        assert_closed(measure_closure(rows[:count]))
+    points = _carried_points(jnp.asarray(rows))
     _require_finite(points)
+    if count <= WHOLE:
+        return rows[:count], np.asarray(points)[:count]
     return rows, points
+
+
+def _power_of_two(count: int) -> int:
+    """The least power of two from `count`."""
+    return 1 << max(count - 1, 0).bit_length()
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """`count` entries in parts of powers of two, the largest first; many at once."""
+    start = 0
+    while start < count:
+        left = count - start
+        size = left if left > WHOLE else 1 << (left.bit_length() - 1)
+        yield slice(start, start + size)
+        start += size
 
 
 def _query(query: Any) -> Query:

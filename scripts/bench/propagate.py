@@ -29,7 +29,7 @@ from engine.algebra.resident import enter, from_resident, leave, to_resident
 from engine.base.precision import enable_x64
 from engine.field import FieldState, blocks
 from engine.field.closure import squared_residual
-from engine.field.propagate import parallel_program, propagate_program, shared_program
+from engine.field.propagate import blocks_program, parallel_program, propagate_program
 
 STEPS = 1_000
 SLOW_STEPS = 20
@@ -126,7 +126,7 @@ def measure(batch: int, rounds: int) -> dict[str, float]:
     plain, slow, slowest = jax.jit(unchecked), jax.jit(readable), jax.jit(naive)
     plain_blocks, rows = jax.jit(unchecked_blocks), versors[:, None]
     calls: dict[str, tuple[Callable[[], Any], int]] = {
-        "propagate": (lambda: shared_program(state, rows), STEPS),
+        "propagate": (lambda: blocks_program(state, rows), STEPS),
         "blocks, unchecked": (lambda: plain_blocks(motor, versors), STEPS),
         "step by step": (lambda: propagate_program(state, rows), STEPS),
         "step by step, unchecked": (lambda: plain(motor, versors), STEPS),

@@ -9,7 +9,7 @@ is never read.
 import ast
 import dataclasses
 
-PAIRS = frozenset(["propagate", "propagate_parallel", "propagate_program", "parallel_program"])
+PAIRS = frozenset(["propagate", "propagate_parallel", "propagate_program", "blocks_program", "parallel_program"])
 """Calls that return (state, closure)."""
 
 WHOLES = frozenset(["walk", "walk_program", "measure_closure"])

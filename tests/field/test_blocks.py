@@ -1,4 +1,4 @@
-"""Versors that all samples share, in blocks: the states and the closure of one step after another."""
+"""Versors in blocks, shared or of few samples: the states and the closure of one step after another."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from engine.algebra import even_reverse, identity_motor, translator
 from engine.field import FieldState, propagate
 from engine.field.blocks import AT_ONCE, BLOCK, BLOCKS, CHUNK, FEW, SUPERBLOCK, block_for
 from engine.field.closure import TOLERANCE, begin, watch, watch_all
-from engine.field.propagate import COMPOSITIONS, MANY, program_for, propagate_program, shared_program
+from engine.field.propagate import COMPOSITIONS, FEW_SAMPLES, MANY, blocks_program, program_for, propagate_program
 from engine.safety.hotpath import prove_traced
 from tests.field.motors import motors
 
@@ -52,7 +52,7 @@ def rounding(steps: int) -> float:
 )
 def test_the_states_are_those_of_one_step_after_another(rows: int, steps: int) -> None:
     state, versors = FieldState(rotors(1, rows)), rotors(2, steps, 1)
-    moved, closure = shared_program(state, versors)
+    moved, closure = blocks_program(state, versors)
     expected, seen = propagate_program(state, versors)
     np.testing.assert_allclose(moved.motor, expected.motor, rtol=0, atol=rounding(steps))
     np.testing.assert_allclose(closure.max_residual, seen.max_residual, rtol=0, atol=rounding(steps))
@@ -61,10 +61,34 @@ def test_the_states_are_those_of_one_step_after_another(rows: int, steps: int) -
     assert jax.tree.map(jnp.shape, (moved, closure)) == jax.tree.map(jnp.shape, (expected, seen))
 
 
+@pytest.mark.parametrize(
+    ("batch", "versors", "steps"),
+    [((2,), (2,), 1), ((3,), (3,), 3 * BLOCK + 5), ((2, 3), (2, 3), BLOCK + MANY), ((2, 3), (1, 3), BLOCK)],
+)
+def test_the_states_of_few_samples_by_versors_of_their_own(batch: tuple, versors: tuple, steps: int) -> None:
+    state, moves = FieldState(rotors(1, *batch)), rotors(2, steps, *versors)
+    moved, closure = blocks_program(state, moves)
+    expected, seen = propagate_program(state, moves)
+    np.testing.assert_allclose(moved.motor, expected.motor, rtol=0, atol=rounding(steps))
+    np.testing.assert_allclose(closure.max_residual, seen.max_residual, rtol=0, atol=rounding(steps))
+    np.testing.assert_allclose(closure.norm, seen.norm, rtol=rounding(steps))
+    assert closure.ok.all()
+    assert jax.tree.map(jnp.shape, (moved, closure)) == jax.tree.map(jnp.shape, (expected, seen))
+
+
+@pytest.mark.parametrize(("step", "damage"), [(BLOCK, 1.001), (BLOCK + 1, np.nan), (LONG + BLOCK + 2, np.inf)])
+def test_a_violation_by_one_sample_s_own_versor_is_its_own(step: int, damage: float) -> None:
+    versors = rotors(5, LONG + BLOCK + 2, 3).at[step - 1, 1].multiply(damage)
+    _, closure = blocks_program(FieldState(rotors(6, 3)), versors)
+    np.testing.assert_array_equal(closure.first_violation, [-1, step, -1])
+    _, seen = propagate_program(FieldState(rotors(6, 3)), versors)
+    np.testing.assert_array_equal(closure.versors_closed, seen.versors_closed)
+
+
 @pytest.mark.parametrize("steps", [LONG, 2 * LONG + BLOCK + 3])
 def test_superblocks_join_without_a_seam(steps: int) -> None:
     state, versors = FieldState(rotors(3, FEW)), rotors(4, steps, 1)
-    moved, closure = shared_program(state, versors)
+    moved, closure = blocks_program(state, versors)
     expected, seen = propagate_program(state, versors)
     np.testing.assert_allclose(moved.motor, expected.motor, rtol=0, atol=rounding(steps))
     assert closure.ok.all()
@@ -79,7 +103,7 @@ def test_superblocks_join_without_a_seam(steps: int) -> None:
 def test_a_violation_is_named_at_its_step(rows: int, step: int, damage: float) -> None:
     versors = rotors(5, LONG + BLOCK + 2, 1).at[step - 1].multiply(damage)
     state = FieldState(rotors(6, rows))
-    _, closure = shared_program(state, versors)
+    _, closure = blocks_program(state, versors)
     _, seen = propagate_program(state, versors)
     assert (closure.first_violation == step).all()
     for name in ("first_violation", "ok", "versors_closed"):
@@ -126,7 +150,7 @@ def test_the_gradient_is_that_of_one_step_after_another(rows: int) -> None:
         return lambda motor, versors: jnp.sum(weights * program(FieldState(motor), versors[:, None])[0].motor)
 
     for which in (0, 1):
-        found = jax.grad(height(shared_program), which)(motor, versors)
+        found = jax.grad(height(blocks_program), which)(motor, versors)
         expected = jax.grad(height(propagate_program), which)(motor, versors)
         np.testing.assert_allclose(found, expected, rtol=0, atol=rows * rounding(BLOCK + 3))
 
@@ -152,10 +176,13 @@ def test_under_vmap_and_over_devices() -> None:
         np.testing.assert_allclose(moved, expected, rtol=0, atol=rounding(BLOCK + 2))
 
 
-@pytest.mark.parametrize(("rows", "blocks"), [(1, 1), (FEW, 3), (CHUNK + 1, SUPERBLOCK // BLOCK + 2)])
-def test_nothing_repairs_a_state(rows: int, blocks: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "own", "blocks"),
+    [(1, 1, 1), (FEW, 1, 3), (CHUNK + 1, 1, SUPERBLOCK // BLOCK + 2), (3, 3, 2), (3, 3, SUPERBLOCK // BLOCK + 2)],
+)
+def test_nothing_repairs_a_state(rows: int, own: int, blocks: int) -> None:
     left_over = next(rest for rest in range(1, BLOCK) if block_for(blocks * BLOCK + rest) == BLOCK)
-    traced = shared_program.trace(FieldState(rotors(1, rows)), rotors(2, blocks * BLOCK + left_over, 1))
+    traced = blocks_program.trace(FieldState(rotors(1, rows)), rotors(2, blocks * BLOCK + left_over, own))
     report = prove_traced(traced, **PICK, steps=blocks + 1, compositions=COMPOSITIONS)
     assert report, str(report)
 
@@ -164,10 +191,12 @@ def test_the_program_is_chosen_by_shape() -> None:
     def names(state, versors):
         return {eqn.params.get("name") for eqn in jax.make_jaxpr(program_for)(state, versors).eqns}
 
-    state = FieldState(rotors(1, 3))
-    assert names(state, rotors(2, MANY, 1)) == {"_propagate_shared"}
+    few = FEW_SAMPLES["cpu"]
+    state = FieldState(rotors(1, few + 1))
+    assert names(state, rotors(2, MANY, 1)) == {"_propagate_blocks"}
     assert names(state, rotors(2, MANY - 1, 1)) == {"_propagate"}
-    assert names(state, rotors(2, MANY, 3)) == {"_propagate"}
+    assert names(FieldState(rotors(1, few)), rotors(2, MANY, few)) == {"_propagate_blocks"}
+    assert names(FieldState(rotors(1, few + 1)), rotors(2, MANY, few + 1)) == {"_propagate"}
     assert names(FieldState(rotors(1, 0)), rotors(2, MANY, 1)) == {"_propagate"}
 
 

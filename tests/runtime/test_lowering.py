@@ -16,7 +16,7 @@ from engine.algebra import identity_motor
 from engine.algebra.multivector_lanes import enter_multivector, multiply_multivectors
 from engine.algebra.product import geometric_product_kernel, sandwich_kernel
 from engine.field import FieldState
-from engine.field.propagate import parallel_program, propagate_program, shared_program
+from engine.field.propagate import blocks_program, parallel_program, propagate_program
 from engine.instruments.embed.bert import Dense, Layer, LayerNorm, pool
 from engine.runtime import programs
 from engine.vault import Vault
@@ -37,8 +37,8 @@ def custom_calls(text: str) -> set[str]:
 
 def programs_of_the_field() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     state, shared, own = FieldState(identity_motor((600,))), identity_motor((70, 1)), identity_motor((9, 600))
-    yield "shared versors", shared_program, (state, shared)
-    yield "few samples", shared_program, (FieldState(identity_motor((3,))), shared)
+    yield "shared versors", blocks_program, (state, shared)
+    yield "few samples", blocks_program, (FieldState(identity_motor((3,))), shared)
     yield "step by step", propagate_program, (state, own)
     yield "parallel in time", parallel_program, (state, own)
     a, b = jnp.ones((64, 32)), jnp.ones((64, 32))
@@ -95,7 +95,7 @@ def is_forced(line: str) -> bool:
 
 def test_products_of_the_field_are_found_and_forced() -> None:
     state, versors = FieldState(identity_motor((600,))), identity_motor((70, 1))
-    lines = products(exported(shared_program, state, versors).mlir_module())
+    lines = products(exported(blocks_program, state, versors).mlir_module())
     assert lines
     assert all("precision = [HIGHEST, HIGHEST]" in line and "xf64>" in line for line in lines)
 

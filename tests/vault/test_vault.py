@@ -191,6 +191,31 @@ def test_growth_recompiles_nothing_smaller(caplog):
         assert "Compiling" in caplog.text
 
 
+def test_storing_any_number_compiles_a_program_for_each_power_of_two(caplog):
+    def stored(counts):
+        vault, points = Vault.empty(512), lattice(600, 5, seed=9)
+        for count in counts:
+            vault = vault.store(carrying(points[len(vault) : len(vault) + count]), step=np.arange(count))
+        return vault
+
+    powers, others = stored([1, 2, 4, 8, 16, 32, 64, 128, 255]), [3, 5, 6, 7, 9, 21, 63, 100, 41]
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        vault = stored(others)
+    assert not [line for line in caplog.text.splitlines() if "Compiling jit(_" in line]
+    assert len(vault) == sum(others) == 255
+    for name in ("motors", "marks", "points"):
+        np.testing.assert_array_equal(getattr(powers, name)[:255], getattr(vault, name)[:255])
+    expected = np.concatenate([np.arange(count) for count in others])
+    np.testing.assert_array_equal(vault.steps[:255], expected)
+
+
+def test_the_message_about_a_bad_entry_counts_what_was_given():
+    motors = np.array(carrying(lattice(5, 3, seed=10)))
+    motors[3] *= 1.1
+    with pytest.raises(VersorClosureError, match=r"sample 3, .* 1 of 5 samples"):
+        Vault.empty(8).store(motors)
+
+
 def test_refuses_at_the_door():
     vault, good = Vault.empty(4), carrying([1.0, 0, 0])
     for bad in (1.001 * good, jnp.nan * good, jnp.zeros(16)):
