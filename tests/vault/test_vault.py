@@ -20,7 +20,7 @@ from engine.base.errors import (
     VersorClosureError,
 )
 from engine.vault import Status, Vault
-from engine.vault.recall import BLOCK, CHUNK, Query, Table, motor_marks, nearest
+from engine.vault.recall import BLOCK, CHUNK, MANY, Query, Table, motor_marks, nearest
 from tests.field.motors import E14, E15, E24, E25, E34, E35, PRODUCT, rotors
 from tests.vault import oracle
 
@@ -59,14 +59,39 @@ def assert_recalls(vault, query, k, **options):
         np.testing.assert_allclose(found.distance[place], distance, rtol=4e-16)
 
 
-@pytest.mark.parametrize("count", [1, BLOCK + 1, CHUNK + 5], ids=str)
-def test_equals_the_oracle_on_ties(count):
-    points = lattice(count, 2, seed=count)
+@pytest.mark.parametrize(("count", "size"), [(1, 2), (BLOCK + 1, 2), (CHUNK + 5, 2), (CHUNK + 5, 6)])
+def test_equals_the_oracle_on_ties(count, size):
+    points = lattice(count, size, seed=count)
     vault = Vault.empty(count).store(carrying(points))
     np.testing.assert_array_equal(np.asarray(vault.points)[:count], points)
-    queries = np.concatenate([lattice(2, 2, seed=1), points[-1:]])
+    queries = np.concatenate([lattice(2, size, seed=1), points[-1:]])
     assert_recalls(vault, jnp.asarray(queries), K)
     assert_recalls(vault, carrying(queries), K)
+
+
+@pytest.mark.parametrize("coherent_only", [False, True])
+def test_many_queries_of_whole_chunks_equal_the_oracle_on_ties(coherent_only):
+    count = CHUNK + 5
+    points = lattice(count, 2, seed=3)
+    vault = Vault.empty(count).store(carrying(points[:CHUNK]), status="coherent").store(carrying(points[CHUNK:]))
+    vault = vault.review(0, "incoherent").review(CHUNK - 1, "incoherent")
+    queries = np.concatenate([lattice(MANY, 2, seed=1), points[-1:], points[:1], [[50.0, 0.5, -50.0]]])
+    assert_recalls(vault, jnp.asarray(queries), K, coherent_only=coherent_only)
+    assert_recalls(vault, carrying(queries), K, coherent_only=coherent_only)
+
+
+def test_many_queries_recall_what_each_recalls_alone():
+    points = np.random.default_rng(5).normal(size=(2 * CHUNK, 3))
+    vault = Vault.empty(2 * CHUNK).store(carrying(points, seed=6))
+    queries = jnp.asarray(np.concatenate([points[: MANY + 1], np.random.default_rng(7).normal(size=(MANY, 3))]))
+    for asked in (queries, carrying(queries, seed=8).at[:2].set(vault.motors[:2])):
+        found = vault.recall(asked, K)
+        for place, query in enumerate(asked):
+            for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(vault.recall(query, K)), strict=True):
+                np.testing.assert_array_equal(one[place], other)
+    gone = jax.jit(lambda v, q: v.recall(q, K))(vault, queries.at[1].set(jnp.nan).at[2].set(jnp.inf))
+    np.testing.assert_array_equal(gone.index[1:3], -1)
+    np.testing.assert_array_equal(gone.index[3:], vault.recall(queries[3:], K).index)
 
 
 @settings(max_examples=25)
@@ -101,6 +126,24 @@ def test_a_foreign_motor_with_the_same_mark_is_not_taken_for_the_query():
     forged = Table(jnp.arange(12.0).reshape(4, 3).T, motors, marks.at[0].set(marks[3]), jnp.ones(4, bool))
     query = Query(jnp.array([[9.0, 10.0, 11.0]]), motors[3:], marks[3:, None])
     np.testing.assert_array_equal(nearest(forged, query, 4)[0], [[3, 2, 1, 0]])
+
+
+@pytest.mark.parametrize("queries", [1, MANY])
+def test_any_number_of_foreign_motors_with_the_same_mark_displace_nothing(queries):
+    """Marks that all agree, as a hostile table might have them: the nearest entries stand last, in the last block."""
+    count = 2 * CHUNK
+    points = np.arange(float(count))[:, None] * np.array([[1.0, 0.0, 0.0]])
+    motors = carrying(points)
+    forged = Table(jnp.asarray(points.T), motors, jnp.zeros(count, jnp.uint64), jnp.ones(count, bool))
+    asked = np.arange(count - 2, count - 2 - queries, -1)
+    query = Query(jnp.asarray(points[asked]), motors[asked], jnp.zeros((queries, 1), jnp.uint64))
+    expected = [[place, place - 1, place + 1] for place in asked]
+    np.testing.assert_array_equal(nearest(forged, query, 3)[0], expected)
+
+
+def test_marks_of_motors_with_empty_low_bits_differ():
+    points = np.stack(np.meshgrid(*[np.arange(-10, 11) / 2.0] * 3), axis=-1).reshape(-1, 3)
+    assert len(set(np.asarray(motor_marks(carrying(points))).tolist())) == len(points)
 
 
 def test_marks_tell_motors_apart_but_not_from_their_negatives():
@@ -260,14 +303,14 @@ def test_recall_inside_jit_finds_nothing_for_a_query_that_is_not_finite():
     assert jax.jit(lambda v, q: v.recall(q, 2))(vault, jnp.zeros((0, 3))).index.shape == (0, 2)
 
 
-@pytest.mark.parametrize("devices", [2, 8])
-def test_sharded_over_devices(devices):
-    points = lattice(4 * BLOCK, 3, seed=9)
-    vault = Vault.empty(4 * BLOCK).store(carrying(points))
+@pytest.mark.parametrize(("devices", "entries"), [(2, 4 * BLOCK), (8, 4 * BLOCK), (2, 2 * CHUNK)])
+def test_sharded_over_devices(devices, entries):
+    points = lattice(entries, 3, seed=9)
+    vault = Vault.empty(entries).store(carrying(points))
     mesh = jax.make_mesh((devices,), ("entries",), axis_types=(AxisType.Auto,))
     spread = vault.spread(mesh, "entries")
     assert len(spread.motors.devices()) == devices
-    queries = carrying(points[:3])
+    queries = carrying(points[: MANY + 1])
     plain, found = vault.recall(queries, K), spread.recall(queries, K)
     for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True):
         np.testing.assert_array_equal(one, other)
