@@ -1,6 +1,12 @@
 """Root test configuration: strict JAX settings, shape-checked signatures and a fixed Hypothesis profile."""
 
 import os
+import signal
+
+# A shell without job control has its background processes ignore SIGINT, and their children inherit that. Tests send
+# it to theirs; a handler, unlike the ignoring, is not inherited.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8").strip()

@@ -4,18 +4,27 @@ Hydra accepts plugins from this namespace package only and imports every module 
 imported here; submitit and Ray are, when a sweep uses them.
 """
 
+import os
+import signal
 from dataclasses import dataclass
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 
 from experiments.launchers.ray import RayTaskLauncher
-from experiments.launchers.submitit import SubmititLauncher
+from experiments.launchers.submitit import Local, SubmititLauncher
 
 
 class SubmititLocalLauncher(SubmititLauncher):
     """One process for each job on this machine, `n_jobs` at a time."""
 
     CLUSTER = "local"
+    TASK = Local
+
+    def stop(self, job: Any) -> None:
+        """Tell a job to stop: its id is that of the process which hands the signal on."""
+        if not job.done():
+            os.kill(int(job.job_id), signal.SIGTERM)
 
 
 class SubmititSlurmLauncher(SubmititLauncher):

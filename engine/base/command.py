@@ -36,7 +36,7 @@ def complain(program: str, text: object) -> None:
 
 def run_command(program: str, command: Callable[[], int | None]) -> int:
     """Run `command` and return the exit code. SIGTERM is answered like Ctrl-C, so that a stopped job ends cleanly."""
-    previous = _interrupt_on_sigterm()
+    previous = interrupt_on(signal.SIGTERM)
     try:
         if sys.stdout is None:
             raise OSError("standard output is closed: nobody can read the answer")
@@ -65,12 +65,14 @@ def run_command(program: str, command: Callable[[], int | None]) -> int:
             signal.signal(signal.SIGTERM, previous)
 
 
-def _interrupt_on_sigterm() -> Callable[[int, FrameType | None], object] | int | None:
+def interrupt_on(number: signal.Signals) -> Callable[[int, FrameType | None], object] | int | None:
+    """Answer a signal like Ctrl-C; return the handling before, or None where it stays: not in the main thread."""
+
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     try:
-        return signal.signal(signal.SIGTERM, interrupt)
+        return signal.signal(number, interrupt)
     except ValueError:  # not the main thread: the host program keeps its own handling
         return None
 

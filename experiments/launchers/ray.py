@@ -34,6 +34,9 @@ class RayTaskLauncher(QueueLauncher):
 
 
 def _run(task: Task) -> None:
+    # Ray cancels by SIGINT, which is ignored by all that a shell without job control started in the background.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     task()
 
 

@@ -1,6 +1,7 @@
 """Jobs through submitit: processes on this machine (`submitit_local`) or a SLURM array (`submitit_slurm`)."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from engine.base.command import interrupt_on
 from experiments import rundir
 from experiments.launchers.base import STOP_SECONDS, QueueLauncher, Task
 
@@ -46,6 +48,19 @@ class Requeued:
         return submitit.helpers.DelayedSubmission(self)
 
 
+class Local(Requeued):
+    """A task in a process of this machine, which SIGTERM stops as Ctrl-C would.
+
+    submitit passes over SIGTERM and stops its local jobs with SIGINT. Whatever a shell without job control started in
+    the background ignores SIGINT, and so do its children: they would go on after their sweep.
+    """
+
+    def __call__(self) -> None:
+        """Run the task here, unless it is done."""
+        interrupt_on(signal.SIGTERM)
+        super().__call__()
+
+
 class Queue:
     """Which SLURM jobs have ended without a result, by `squeue`.
 
@@ -79,6 +94,7 @@ class SubmititLauncher(QueueLauncher):
     """Jobs through one of submitit's executors."""
 
     CLUSTER: ClassVar[str]
+    TASK: ClassVar[type[Requeued]] = Requeued
 
     def executor(self, folder: Path) -> Any:
         """Return submitit's executor with this launcher's parameters. It writes pickles and logs into `folder`."""
@@ -98,7 +114,7 @@ class SubmititLauncher(QueueLauncher):
     def run_all(self, tasks: Sequence[Task], folder: Path) -> None:
         """Submit every task and wait until none runs; told to stop, cancel them first."""
         width = self.parameters.get("n_jobs") or os.cpu_count() or 1
-        waiting, running = [Requeued(task) for task in tasks], []
+        waiting, running = [self.TASK(task) for task in tasks], []
         executor, left = self.executor(folder), self.left()
         try:
             if self.CLUSTER == "slurm":
@@ -112,8 +128,14 @@ class SubmititLauncher(QueueLauncher):
                 time.sleep(POLL_SECONDS)
                 running = left(running)
         except KeyboardInterrupt:
-            _stop(running, left, STOP_SECONDS + (KILL_WAIT_SECONDS if self.CLUSTER == "slurm" else 0.0))
+            for job in running:
+                self.stop(job)
+            _wait(running, left, STOP_SECONDS + (KILL_WAIT_SECONDS if self.CLUSTER == "slurm" else 0.0))
             raise
+
+    def stop(self, job: Any) -> None:
+        """Tell a job to stop."""
+        job.cancel(check=False)
 
     def left(self) -> Callable[[Sequence[Any]], list[Any]]:
         """Return what picks, out of jobs, those that have not ended."""
@@ -122,9 +144,7 @@ class SubmititLauncher(QueueLauncher):
         return lambda jobs: [job for job in jobs if not job.done()]
 
 
-def _stop(jobs: Sequence[Any], left: Callable[[Sequence[Any]], list[Any]], seconds: float) -> None:
-    for job in jobs:
-        job.cancel(check=False)
+def _wait(jobs: Sequence[Any], left: Callable[[Sequence[Any]], list[Any]], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while (jobs := left(jobs)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

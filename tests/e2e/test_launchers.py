@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,16 @@ def whole(prompts: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "results.parquet").read_bytes()
 
 
-def start(prompts: Path, folder: Path, place: Path, *arguments: str) -> "subprocess.Popen[str]":
+IN_BACKGROUND = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]
+"""What `command &` is to a shell without job control: SIGINT is ignored, by whatever the command starts too."""
+
+
+def start(
+    prompts: Path, folder: Path, place: Path, *arguments: str, under: Sequence[str] = ()
+) -> "subprocess.Popen[str]":
     task = ["-m", "perturb=0.1", f"prompts={prompts}", "checkpoint.every=1", f"hydra.sweep.dir={folder}"]
     return subprocess.Popen(
-        [*CORE, *task, *arguments],
+        [*under, *CORE, *task, *arguments],
         cwd=place,
         env={key: value for key, value in os.environ.items() if key != "XLA_FLAGS"},
         stdout=subprocess.PIPE,
@@ -176,12 +183,13 @@ def test_a_sweep_that_lost_a_job_keeps_the_others_names_it_and_fails(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("under", [pytest.param([], id="foreground"), pytest.param(IN_BACKGROUND, id="background")])
 @pytest.mark.parametrize(("launcher", "arguments"), LAUNCHERS[1:])
 def test_sigterm_stops_the_workers_too(
-    tmp_path: Path, prompts: Path, whole: bytes, launcher: str, arguments: list[str]
+    tmp_path: Path, prompts: Path, whole: bytes, launcher: str, arguments: list[str], under: list[str]
 ) -> None:
     folder = tmp_path / "run"
-    process = start(prompts, folder, tmp_path, f"hydra/launcher={launcher}", *arguments)
+    process = start(prompts, folder, tmp_path, f"hydra/launcher={launcher}", *arguments, under=under)
     wait_for(process, lambda: saved(folder) >= 3)
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=300)
