@@ -24,6 +24,7 @@ ORDER = {
     "products": ("--sizes", "100000", "1000000", "--rounds", "3"),
     "propagate": ("--rounds", "8"),
     "vault": ("--rounds", "5"),
+    "vocabulary": ("--rounds", "2"),
     "precision": (),
     "scaling": ("--rounds", "3"),
     "sweep": (),
