@@ -7,7 +7,7 @@ from packs.ids import shown
 from packs.language.lookup import FormIndex
 from packs.language.model import LanguagePack, Relation, RelationType
 from packs.language.schema import LONGEST_SENTENCE
-from packs.language.text import Token, scripts_of, tokenise
+from packs.language.text import Token, in_word, scripts_of, tokenise
 
 
 def check_pack(pack: LanguagePack) -> FormIndex:
@@ -153,8 +153,12 @@ def _continues(body: bytes, start: int, end: int) -> bool:
     around = body[max(0, start - 8) : min(len(body), end + 8)].decode("utf-8", errors="ignore")
     inside = body[start:end].decode("utf-8")
     offset = around.find(inside)
-    edges = (offset, offset + len(inside))
-    return any(token.start < edge < token.end for token in tokenise(around) for edge in edges)
+    edges = [
+        edge
+        for edge in (offset, offset + len(inside))
+        if 0 < edge < len(around) and in_word(around, edge - 1) and in_word(around, edge)
+    ]
+    return bool(edges) and any(token.start < edge < token.end for token in tokenise(around) for edge in edges)
 
 
 def _check_templates(pack: LanguagePack) -> None:

@@ -86,7 +86,9 @@ class FormIndex:
         """Return all runs of tokens that can be read as the lemma (and, where given, are spelled like `form`)."""
         wanted = None if form is None else word_key(form)
         found = []
-        for start in range(len(tokens)):
+        for start, token in enumerate(tokens):
+            if wanted is not None and not wanted.startswith(token.key):
+                continue
             for end in range(start + 1, min(start + self._longest, len(tokens)) + 1):
                 key = _joined(tokens, start, end)
                 if (wanted is None or key == wanted) and self.reads_as(key, lemma):

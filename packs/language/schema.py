@@ -23,7 +23,7 @@ from packs.language.model import (
     RotationVector,
     Template,
 )
-from packs.language.text import tokenise
+from packs.language.text import word_key
 
 SCHEMA_VERSION = "1.0.0"
 PARTS = ("lexicon.json", "relations.json", "morphology.json", "templates.json", "alignment.json")
@@ -261,7 +261,7 @@ def _alignment(value: object, where: str) -> Alignment:
 
 def _word(fields: Fields, name: str) -> str:
     value = fields.text(name, longest=LONGEST_WORD)
-    if not tokenise(value):
+    if not word_key(value):
         raise LanguagePackError(f"{fields.where}: {name} {shown(value)} holds no letter or digit")
     return value
 

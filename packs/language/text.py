@@ -4,7 +4,9 @@ Display keeps every diacritic; only look-up keys are folded (UAX #15 for NFC/NFK
 """
 
 import functools
+import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
 FINAL_LETTERS = {"ך": "כ", "ם": "מ", "ן": "נ", "ף": "פ", "ץ": "צ", "ς": "σ"}
@@ -16,6 +18,8 @@ APOSTROPHES = {"’": "'", "ʼ": "'", "‘": "'", "׳": "'", "״": '"', "“": '
 BIDI_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 INVISIBLE_MARKS = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10)})
 """Characters that render as nothing although their category says letter or mark."""
+
+_INVISIBLE = frozenset(map(chr, INVISIBLE_MARKS))
 
 _REFUSED_CATEGORIES = {
     "Cc": "control character",
@@ -52,6 +56,12 @@ def find_forbidden_character(text: str, *, allowed: str = "") -> tuple[int, str]
     Refused: controls, format characters (bidirectional and zero-width ones among them), surrogates, private use,
     unassigned code points, separators other than the space, and letters or marks that render as nothing.
     """
+    # What does not print is "other" or a separator that is not the space: all that is refused below, but for the marks.
+    rest = text
+    for character in allowed:
+        rest = rest.replace(character, "")
+    if rest.isprintable() and (rest.isascii() or _INVISIBLE.isdisjoint(rest)):
+        return None
     for offset, character in enumerate(text):
         if character in allowed:
             continue
@@ -76,26 +86,54 @@ def fold(text: str) -> str:
     """Return the look-up key of a word or text: no case, no marks, no final letters, plain apostrophes. Idempotent."""
     if text.isascii():
         return text.lower()
-    folded = _strip_marks(unicodedata.normalize("NFKD", text))
-    folded = _strip_marks(unicodedata.normalize("NFKD", folded.casefold()))
+    folded = unicodedata.normalize("NFKD", text).translate(_WITHOUT_MARKS)
+    folded = unicodedata.normalize("NFKD", folded.casefold()).translate(_WITHOUT_MARKS)
     return unicodedata.normalize("NFC", folded.translate(_FOLD_TABLE))
 
 
 def tokenise(text: str) -> tuple[Token, ...]:
     """Split a text into words: runs of letters, marks and digits, with inner apostrophes and gershayim."""
-    tokens: list[Token] = []
-    start: int | None = None
-    for offset in range(len(text) + 1):
-        inside = offset < len(text) and (_is_word(text[offset]) or _joins_letters(text, offset))
-        if inside and start is None:
-            start = offset
-        elif not inside and start is not None:
-            surface = text[start:offset]
-            key = fold(surface)
-            if key:
-                tokens.append(Token(surface=surface, key=key, start=start, end=offset))
-            start = None
-    return tuple(tokens)
+    kinds = text.translate(_KINDS)
+    runs = _RUN.finditer(kinds) if '"' not in kinds else _RUN.finditer(_gershayim_settled(text, kinds))
+    found = ((run.start(), run.end()) for run in runs)
+    words = (Token(text[start:end], _word_folded(text[start:end]), start, end) for start, end in found)
+    return tuple(word for word in words if word.key)
+
+
+def _gershayim_settled(text: str, kinds: str) -> str:
+    """Return `kinds` with each double sign as one that joins or as one that parts."""
+    settled = {True: "'", False: " "}
+    return "".join(settled[_joins_letters(text, at)] if kind == '"' else kind for at, kind in enumerate(kinds))
+
+
+class _Table(dict[int, str | None]):
+    """A table for `str.translate` that asks `kind` for each character once, and keeps the answers of the first few."""
+
+    def __init__(self, kind: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def __missing__(self, code: int) -> str | None:
+        answer = self._kind(chr(code))
+        if len(self) < 8_192:
+            self[code] = answer
+        return answer
+
+
+def _kind(character: str) -> str:
+    """What a character is to `tokenise`: `w` in a word, `'` or `"` a sign that may join, a space anything else."""
+    sign = APOSTROPHES.get(character, character)
+    return "w" if _is_word(character) else sign if sign in ("'", '"') else " "
+
+
+_KINDS = _Table(_kind)
+_WITHOUT_MARKS = _Table(lambda character: None if unicodedata.category(character) in ("Mn", "Me") else character)
+_RUN = re.compile("w+(?:'w+)*")
+
+
+def in_word(text: str, offset: int) -> bool:
+    """Does the character belong to a word: is it a letter, mark or digit, or a sign that joins two letters?"""
+    return _is_word(text[offset]) or _joins_letters(text, offset)
 
 
 @functools.lru_cache(maxsize=131_072)
@@ -112,12 +150,16 @@ def scripts_of(text: str) -> frozenset[str]:
     """
     if text.isascii():
         return frozenset({"Latin"}) if any(map(str.isalpha, text)) else frozenset()
-    found = set()
-    for character in text:
-        if unicodedata.category(character)[0] == "L":
-            name = unicodedata.name(character, "")
-            found.add(next((s.capitalize() for s in _NAMED_SCRIPTS if name.startswith(s + " ")), _other_script(name)))
-    return frozenset(found - {"Common"})
+    return frozenset(filter(None, map(_script_of, text)))
+
+
+@functools.lru_cache(maxsize=4_096)
+def _script_of(character: str) -> str | None:
+    if unicodedata.category(character)[0] != "L":
+        return None
+    name = unicodedata.name(character, "")
+    script = next((s.capitalize() for s in _NAMED_SCRIPTS if name.startswith(s + " ")), _other_script(name))
+    return None if script == "Common" else script
 
 
 def _other_script(name: str) -> str:
@@ -125,8 +167,7 @@ def _other_script(name: str) -> str:
     return "Common" if name.startswith(common) else "Other"
 
 
-def _strip_marks(text: str) -> str:
-    return "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me"))
+_word_folded = functools.lru_cache(maxsize=131_072)(fold)
 
 
 def _is_word(character: str) -> bool:

@@ -7,6 +7,9 @@ process.
 
 With `--sweeps N` a sweep of four prompts is run N times without a compilation cache, with an empty one and with the one
 that the run before filled; medians of elapsed and processor seconds.
+
+With `--commands N` the commands that need no JAX, and a program whose first result is a checked propagation of 1,000
+steps with a filled compilation cache (and without one), are run N times: medians of elapsed milliseconds.
 """
 
 import argparse
@@ -26,6 +29,24 @@ PROGRAMS = {
     "import": "import packs.safety.loader",
     "check": "from packs.safety.loader import load_safety_pack; load_safety_pack()",
 }
+
+COMMANDS = (("--help",), ("packs", "list"), ("chat", "--show-safety-pack"))
+IMPORT_JAX = "import jax, jax.numpy"
+FIRST_RESULT = """
+import sys
+import jax
+import numpy as np
+from engine.base.precision import enable_x64
+from engine.field import FieldState, run
+enable_x64()
+if sys.argv[1:]:
+    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+versors = np.zeros((1_000, 16))
+versors[:, 0] = 1.0
+run(FieldState(versors[0]), versors).motor.block_until_ready()
+"""
 
 
 def measure(runs: int) -> dict[str, float]:
@@ -66,6 +87,30 @@ def measure_sweeps(runs: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def measure_commands(runs: int) -> dict[str, float]:
+    """Return medians in elapsed milliseconds of commands without JAX and of first results with it."""
+    times: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as cache:
+        programs = {
+            "interpreter": ("-c", PROGRAMS["interpreter"]),
+            **{f"core {' '.join(command)}": ("-m", "engine.cli", *command) for command in COMMANDS},
+            "import jax": ("-c", IMPORT_JAX),
+            "first result, no cache": ("-c", FIRST_RESULT),
+            "first result, filled cache": ("-c", FIRST_RESULT, cache),
+        }
+        _elapsed(programs["first result, filled cache"])
+        for _ in range(runs):
+            for name, arguments in programs.items():
+                times.setdefault(name, []).append(1e3 * _elapsed(arguments))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _elapsed(arguments: tuple[str, ...]) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], cwd=engine_root(), env=_environment(), check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
 def _processor_seconds(program: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", program], cwd=engine_root(), env=_environment(), check=True)
@@ -93,14 +138,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="startup", description=__doc__, allow_abbrev=False)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--sweeps", type=int, default=0, help="time N small sweeps by compilation cache instead")
+    parser.add_argument("--commands", type=int, default=0, help="time N runs of commands and of first results instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     options = parser.parse_args()
     unit = "s" if options.sweeps else "ms"
-    result = measure_sweeps(options.sweeps) if options.sweeps else measure(options.runs)
+    if options.sweeps:
+        result = measure_sweeps(options.sweeps)
+    elif options.commands:
+        result = measure_commands(options.commands)
+    else:
+        result = measure(options.runs)
     if options.json:
         print(json.dumps({"unit": unit, **{name: round(value, 3) for name, value in result.items()}}))
     else:
-        print("\n".join(f"{name:<24} {value:8.2f} {unit}" for name, value in result.items()))
+        print("\n".join(f"{name:<28} {value:8.2f} {unit}" for name, value in result.items()))
     return 0
 
 

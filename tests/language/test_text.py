@@ -1,13 +1,15 @@
 """Unicode rules: folding, words, refused characters, scripts."""
 
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packs.language.text import find_forbidden_character, fold, scripts_of, tokenise, word_key
+from packs.language.text import INVISIBLE_MARKS, find_forbidden_character, fold, in_word, scripts_of, tokenise, word_key
 
+SIGNS = st.text(st.sampled_from("ab1'\"’׳״ אבגםαβς ֿ́-_\n“"), max_size=12)
 WRITTEN = st.text(st.characters(exclude_categories=("Cs", "Cn", "Co")), max_size=24)
 
 
@@ -49,6 +51,19 @@ def test_tokens_are_slices_of_the_text_in_order_and_without_overlap(text: str) -
         assert text[token.start : token.end] == token.surface
         assert token.key == fold(token.surface)
         end = token.end
+
+
+def spelled_out(text: str) -> list[tuple[int, int]]:
+    """Where the words of a text stand, character by character."""
+    inside = [in_word(text, offset) for offset in range(len(text))]
+    starts = [at for at, yes in enumerate(inside) if yes and not (at and inside[at - 1])]
+    ends = [at + 1 for at, yes in enumerate(inside) if yes and not (at + 1 < len(text) and inside[at + 1])]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if fold(text[start:end])]
+
+
+@given(st.one_of(WRITTEN, SIGNS))
+def test_words_are_runs_of_characters_that_belong_to_words(text: str) -> None:
+    assert [(token.start, token.end) for token in tokenise(text)] == spelled_out(text)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +128,10 @@ def test_ordinary_text_has_no_forbidden_character(text: str) -> None:
 )
 def test_scripts_of_a_text(text: str, scripts: set[str]) -> None:
     assert scripts_of(text) == scripts
+
+
+def test_every_character_of_unicode_is_refused_by_its_category_alone() -> None:
+    refused = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
+    for character in map(chr, range(sys.maxunicode + 1)):
+        wanted = (character != " " and unicodedata.category(character) in refused) or ord(character) in INVISIBLE_MARKS
+        assert (find_forbidden_character(f"a{character}") is not None) == wanted, hex(ord(character))
