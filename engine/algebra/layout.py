@@ -17,17 +17,20 @@ LANES = 32
 """Lanes of a full block: 16 coefficients of it are 4 KiB, so that three operands share a first-level cache."""
 
 
-def lanes_for(batch: tuple[int, ...]) -> int:
-    """Lanes of each block for a batch: all of a small one, `LANES` otherwise."""
-    return min(max(math.prod(batch), 1), LANES)
+def lanes_for(batch: tuple[int, ...], most: int = LANES) -> int:
+    """Lanes of each block for a batch: all of a small one, `most` otherwise."""
+    return min(max(math.prod(batch), 1), most)
 
 
 def to_blocks(
-    x: Float[Array, "..."], lead: int = 0, fill: NDArray | None = None
+    x: Float[Array, "..."], lead: int = 0, fill: NDArray | None = None, most: int = LANES
 ) -> Float[Array, "*lead blocks n lanes"]:
-    """(*lead, *batch, n) as (*lead, blocks, n, lanes); the last block is filled up with `fill` (n) or zeros."""
+    """(*lead, *batch, n) as (*lead, blocks, n, lanes); the last block is filled up with `fill` (n) or zeros.
+
+    A full block has `most` lanes.
+    """
     head, batch, width = x.shape[:lead], x.shape[lead:-1], x.shape[-1]
-    total, lanes = math.prod(batch), lanes_for(batch)
+    total, lanes = math.prod(batch), lanes_for(batch, most)
     flat = x.reshape(*head, total, width)
     missing = -total % lanes
     if missing or not total:

@@ -10,6 +10,8 @@ Derivation: docs/derivations/resident-layout.md.
 Arrays are (*lead, blocks, 4, 2, 2, lanes): quaternion component, row, column, lane. Nothing is checked here.
 """
 
+import functools
+import operator
 from typing import Final, TypeAlias
 
 import jax.numpy as jnp
@@ -62,38 +64,43 @@ _CONJUGATE_SIGNS: Final = QUATERNION_SIGNS * _CONJUGATE[np.arange(4)[:, None] ^ 
 _IDENTITY: Final = np.eye(16)[0]
 
 
-def _pairs(matrix: NDArray) -> list[tuple[NDArray, NDArray]]:
-    """Index and sign of the first and of the second non-zero entry of each row (each row has two)."""
-    order = np.argsort(matrix == 0.0, axis=1, kind="stable")[:, :2]
-    return [(order[:, i], matrix[np.arange(16), order[:, i]]) for i in range(2)]
+SignedTerms: TypeAlias = list[tuple[NDArray, NDArray]]
 
 
-_ENTER: Final = _pairs(ENTERING.reshape(16, 16))
-_LEAVE: Final = _pairs(ENTERING.reshape(16, 16).T)
+def signed_terms(matrix: NDArray) -> SignedTerms:
+    """Index and sign of the first, second, ... non-zero entry of each row; all rows have as many."""
+    count = int(np.count_nonzero(matrix[0]))
+    order = np.argsort(matrix == 0.0, axis=1, kind="stable")[:, :count]
+    return [(order[:, i], matrix[np.arange(len(matrix)), order[:, i]]) for i in range(count)]
 
 
-def _combine(x: Float[Array, "*lead 16 lanes"], pairs: list[tuple[NDArray, NDArray]]) -> Float[Array, "*lead 16 lanes"]:
+_ENTER: Final = signed_terms(ENTERING.reshape(16, 16))
+_LEAVE: Final = signed_terms(ENTERING.reshape(16, 16).T)
+
+
+def combine(x: Float[Array, "*lead n lanes"], terms: SignedTerms) -> Float[Array, "*lead n lanes"]:
+    """The product of `x`, on the last axis but one, with the matrix of `signed_terms`."""
     axis = x.ndim - 2
     dimensions = lax.GatherDimensionNumbers(
         offset_dims=tuple(i for i in range(x.ndim) if i != axis), collapsed_slice_dims=(axis,), start_index_map=(axis,)
     )
     shape = (*x.shape[:axis], 1, x.shape[-1])
-    terms = [
+    parts = [
         lax.gather(x, index.astype(np.int32)[:, None], dimensions, shape, mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
-        * signs.reshape((1,) * axis + (16, 1))
-        for index, signs in pairs
+        * signs.reshape((1,) * axis + (len(signs), 1))
+        for index, signs in terms
     ]
-    return terms[0] + terms[1]
+    return functools.reduce(operator.add, parts)
 
 
 def enter(columns: Float[Array, "*lead 16 lanes"]) -> Float[Array, "*lead 16 lanes"]:
     """Coefficients to entries of the matrix, on the last axis but one; an entry sums two coefficients."""
-    return _combine(columns, _ENTER)
+    return combine(columns, _ENTER)
 
 
 def leave(columns: Float[Array, "*lead 16 lanes"]) -> Float[Array, "*lead 16 lanes"]:
     """The inverse of `enter`."""
-    return 0.5 * _combine(columns, _LEAVE)
+    return 0.5 * combine(columns, _LEAVE)
 
 
 def to_resident(m: Float[Array, "*batch 16"], lead: int = 0, fill: NDArray | None = _IDENTITY) -> Resident:

@@ -5,6 +5,7 @@ this module only matches them on look-up keys. The asked relation becomes an adm
 the walk, so that the answer is a relation that was really walked and not a sentence chosen beside it.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -89,6 +90,11 @@ class _Pattern:
     items: tuple[str, ...]
     text: str
 
+    @functools.cached_property
+    def literals(self) -> frozenset[str]:
+        """The words without which it covers no text."""
+        return frozenset(self.items) - set(_SLOTS)
+
     @property
     def specificity(self) -> tuple[int, int]:
         literals = sum(item not in _SLOTS for item in self.items)
@@ -109,6 +115,7 @@ class IntentParser:
         ]
         self._patterns = sorted(patterns, key=lambda pattern: pattern.specificity, reverse=True)
         self._relation_words = _relation_words(pack)
+        self._tiers: dict[str, tuple[frozenset[int], ...]] = {}
         self._cues = CueReader(pack, self._roles, self.tiers_answering)
 
     def parse(self, text: str, edges_of: EdgesOf | None = None) -> Intent:
@@ -153,8 +160,10 @@ class IntentParser:
 
         With it, how many words the pattern names, and the places of the words that it passes over.
         """
+        held_keys = {token.key for token in tokens}
+        possible = [pattern for pattern in self._patterns if pattern.literals <= held_keys]
         for begin, end in self._cores(tokens):
-            for pattern in self._patterns:
+            for pattern in possible:
                 slots = next(self._match(pattern.items, tokens[:end], begin, {}), None)
                 if slots is not None:
                     held = [slot for slot in slots.values() if isinstance(slot, Mention)]
@@ -179,6 +188,8 @@ class IntentParser:
 
         A relation type lists the kinds it answers, the one it answers best first; its place in that list is its tier.
         """
+        if kind in self._tiers:
+            return self._tiers[kind]
         ranked: dict[int, set[int]] = {}
         for number, relation in enumerate(self._types):
             for rank, question in enumerate(relation.questions):
@@ -186,7 +197,8 @@ class IntentParser:
                     if question == name:
                         both = {number, len(self._types) + number} if relation.symmetric else {directed}
                         ranked.setdefault(rank, set()).update(both)
-        return tuple(frozenset(ranked[rank]) for rank in sorted(ranked))
+        self._tiers[kind] = tuple(frozenset(ranked[rank]) for rank in sorted(ranked))
+        return self._tiers[kind]
 
     def _cores(self, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
         """Yield spans that leave out function words at both ends (`please`, `could you`), the whole text first."""

@@ -158,7 +158,8 @@ def _hedge(runtime: Runtime, outcome: Outcome) -> Hedge:
     """Return the hedge of a row; a state that is not closed or not finite is refused later and is not hedged."""
     if not (outcome.closed and np.isfinite(outcome.alignment)):
         return Hedge(Band.BARE)
-    axes = [name for name, low in zip(runtime.manifold.axis_ids, outcome.deviating, strict=False) if low]
+    names = runtime.manifold.axis_ids
+    axes = [names[place] for place in np.flatnonzero(outcome.deviating[: len(names)])]
     return choose_hedge(runtime.manifold.surface_preferences, outcome.alignment, axes, runtime.lexis.speaker.phrases)
 
 

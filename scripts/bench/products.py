@@ -22,11 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.algebra import lanes, product, resident, tables
-from engine.algebra.multivector_lanes import enter_multivector, multiply_multivectors
+from engine.algebra.large import multiply_into, sandwich_into
+from engine.algebra.multivector_lanes import enter_multivector, multiply_multivectors, multiply_multivectors_into
 from engine.base.precision import enable_x64
 
 Call = Callable[[], Any]
 SLICE = 2_000
+CHUNK = 512
+"""Blocks of lanes: 16,384 states, 2 MB an array."""
 
 
 def floor(a: NDArray, b: NDArray) -> Call:
@@ -40,6 +43,25 @@ def compiled(function: Callable[..., Any], *arrays: Any) -> Call:
     program = jax.jit(function).lower(*arrays).compile()
     inputs = jax.device_put(arrays)
     return lambda: jax.block_until_ready(program(*inputs))
+
+
+def into(program: Callable[..., Any], *arrays: Any) -> Call:
+    """A program that writes to arrays handed in: those that come back are the next call's."""
+    kept = [jax.tree.map(jnp.zeros_like, jax.eval_shape(program, *arrays))]
+
+    def call() -> None:
+        kept[0] = jax.block_until_ready(program(*arrays[:2], *jax.tree.leaves(kept[0])))
+
+    return call
+
+
+def in_chunks(versor: Any, motor: Any) -> Call:
+    """`sandwich_into` chunk after chunk: what is between its two products stays in cache."""
+    parts = [
+        (versor[begin : begin + CHUNK], motor[begin : begin + CHUNK]) for begin in range(0, versor.shape[0], CHUNK)
+    ]
+    calls = [into(sandwich_into, *part, part[1], part[1]) for part in parts]
+    return lambda: [call() for call in calls]
 
 
 def resident_call(function: Callable[..., Any], *arrays: NDArray) -> Call:
@@ -82,12 +104,11 @@ def product_candidates(size: int, random: np.random.Generator) -> dict[str, tupl
     a, b = random.normal(size=(2, size, 32))
     dense = tables.dense_table()
     few = min(size, SLICE)
+    left, right = map(enter_multivector, map(jnp.asarray, (a, b)))
     found: dict[str, tuple[Call, int]] = {
         "floor": (floor(a, b), size),
-        "resident, entered once": (
-            compiled(multiply_multivectors, *map(enter_multivector, map(jnp.asarray, (a, b)))),
-            size,
-        ),
+        "resident, fresh memory": (compiled(multiply_multivectors, left, right), size),
+        "resident, memory handed in": (into(multiply_multivectors_into, left, right, left), size),
         "geometric_product": (compiled(product.geometric_product_kernel, a, b), size),
         "jax einsum": (compiled(lambda x, y: jnp.einsum("ijk,ni,nj->nk", dense, x, y), a[:few], b[:few]), few),
         "numpy einsum": (lambda: np.einsum("ijk,ni,nj->nk", dense, a[:few], b[:few], optimize=True), few),
@@ -104,6 +125,7 @@ def sandwich_candidates(size: int, random: np.random.Generator) -> dict[str, tup
     v, f = random.normal(size=(2, size, 16))
     dense = tables.dense_table(tables.EVEN_NAMES)
     few = min(size, SLICE)
+    versor, motor = (resident.to_resident(jnp.asarray(array)) for array in (v, f / 8.0))
 
     def by_einsum(numbers: Any, x: Any, y: Any) -> Any:
         half = numbers.einsum("ijk,ni,nj->nk", dense, x, y)
@@ -112,8 +134,10 @@ def sandwich_candidates(size: int, random: np.random.Generator) -> dict[str, tup
     found: dict[str, tuple[Call, int]] = {
         "floor": (floor(v, f), size),
         "sandwich": (compiled(product.sandwich_kernel, v, f), size),
-        "resident, entered once": (resident_call(lanes.step_lanes, v, f), size),
-        "resident even product": (resident_call(lanes.multiply_lanes, v, f), size),
+        "resident, one program": (resident_call(lanes.step_lanes, v, f), size),
+        "resident, memory handed in": (into(sandwich_into, versor, motor, motor, motor), size),
+        "resident, memory handed in, in chunks": (in_chunks(versor, motor), size),
+        "resident even product, memory handed in": (into(multiply_into, versor, motor, motor), size),
         "jax einsum": (compiled(lambda x, y: by_einsum(jnp, x, y), v[:few], f[:few]), few),
         "numpy einsum": (lambda: by_einsum(np, v[:few], f[:few]), few),
     }

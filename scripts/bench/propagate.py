@@ -71,7 +71,7 @@ def unchecked(motor: Motors, versors: Versors) -> Motors:
 
 def unchecked_blocks(motor: Motors, versors: Versors) -> Motors:
     """What `propagate` does with shared versors, without looking at any state."""
-    matrices = blocks._matrices(blocks._prefixes(versors, blocks.block_for(len(versors))))
+    matrices = blocks._matrices(blocks._prefixes(versors[:, None], blocks.block_for(len(versors))))
 
     def step(carry: Array, matrix: Array) -> tuple[Array, None]:
         return lax.dot_general(matrix, carry, (((1,), (0,)), ((), ())))[-16:], None
