@@ -216,9 +216,19 @@ def processes(root: Path) -> Iterator[Row]:
         ]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
+        for line in _what_failed(suite):
+            sys.stderr.write(f"{fault}: {line}\n")
         tried, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
         bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
         yield Row(fault, tried - skipped, bad, "not refused, not resumed, or other rows")
+
+
+def _what_failed(suite: ElementTree.Element) -> Iterator[str]:
+    """Yield each failed test and the first line of its message."""
+    for case in suite.iter("testcase"):
+        for found in (*case.iter("failure"), *case.iter("error")):
+            message = found.get("message", "").partition("\n")[0]
+            yield f"{case.get('classname')}.{case.get('name')}: {message}"
 
 
 def main() -> int:

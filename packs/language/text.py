@@ -7,7 +7,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FINAL_LETTERS = {"ך": "כ", "ם": "מ", "ן": "נ", "ף": "פ", "ץ": "צ", "ς": "σ"}
 """Word-final letter forms and the letter each one is; five Hebrew, one Greek."""
@@ -35,8 +35,7 @@ _FOLD_TABLE = str.maketrans({**FINAL_LETTERS, **APOSTROPHES})
 _NAMED_SCRIPTS = ("LATIN", "HEBREW", "GREEK", "CYRILLIC", "ARABIC", "ARMENIAN", "COPTIC", "CHEROKEE", "GEORGIAN")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word of a text: as written, its look-up key, and where it stands (code points, end exclusive)."""
 
     surface: str

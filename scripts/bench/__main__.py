@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ORDER = {
-    "startup": (),
+    "startup": ("--commands", "3"),
     "products": ("--sizes", "100000", "1000000", "--rounds", "3"),
     "propagate": ("--rounds", "8"),
     "vault": ("--rounds", "5"),

@@ -130,7 +130,11 @@ def _warm_load(runs: int) -> float:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("CORE_")}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("CORE_") and name != "PYTHONDONTWRITEBYTECODE"
+    }
 
 
 def main() -> int:
